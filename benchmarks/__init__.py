@@ -1,0 +1,1 @@
+"""Benchmarks: jaxbio side by side with what a user would otherwise write."""

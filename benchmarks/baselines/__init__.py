@@ -1,0 +1,1 @@
+"""Baselines that share no code with jaxbio: plain NumPy and hand-fused Numba."""

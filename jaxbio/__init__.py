@@ -1,0 +1,79 @@
+"""jaxbio: delayed bandits with intermediate observations, many games side by side in JAX."""
+
+from jaxbio import theory
+from jaxbio.core import Arrivals, Known, Learner, Play, pytree, static
+from jaxbio.environment.delays import (
+    FixedDelay,
+    GeometricDelay,
+    LaplaceDelay,
+    TableDelay,
+    UniformDelay,
+)
+from jaxbio.environment.environment import Environment, sample_world
+from jaxbio.environment.instances import environment_names, make_environment
+from jaxbio.environment.losses import (
+    BernoulliLosses,
+    BetaLosses,
+    BlockBernoulliLosses,
+    ConstantLosses,
+    TableLosses,
+)
+from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+from jaxbio.learners.exp3 import DAdaExp3, Exp3
+from jaxbio.learners.metaadabio import MetaAdaBIO
+from jaxbio.learners.metabio import MetaBIO
+from jaxbio.learners.nsd import NSDUCRL2
+from jaxbio.learners.registry import learner_names, make_learner
+from jaxbio.learners.thompson import ThompsonSampling
+from jaxbio.learners.tsallis import TsallisINF
+from jaxbio.learners.ucb import UCB1
+from jaxbio.record import Result
+from jaxbio.rollout import Record, Round, ring_sizes, rollout, trajectory
+from jaxbio.simulate import simulate
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "NSDUCRL2",
+    "UCB1",
+    "AlternatingMapping",
+    "Arrivals",
+    "BernoulliLosses",
+    "BetaLosses",
+    "BlockBernoulliLosses",
+    "ConstantLosses",
+    "DAdaExp3",
+    "Environment",
+    "Exp3",
+    "FixedDelay",
+    "GeometricDelay",
+    "Known",
+    "LaplaceDelay",
+    "Learner",
+    "MetaAdaBIO",
+    "MetaBIO",
+    "Play",
+    "Record",
+    "Result",
+    "Round",
+    "StochasticMapping",
+    "TableDelay",
+    "TableLosses",
+    "TableMapping",
+    "ThompsonSampling",
+    "TsallisINF",
+    "UniformDelay",
+    "__version__",
+    "environment_names",
+    "learner_names",
+    "make_environment",
+    "make_learner",
+    "pytree",
+    "ring_sizes",
+    "rollout",
+    "sample_world",
+    "simulate",
+    "static",
+    "theory",
+    "trajectory",
+]

@@ -1,0 +1,222 @@
+"""The words of the package: plays, arrivals, what a learner knows, and the protocols of the parts.
+
+A round: the learner acts, the environment answers with a state, the loss goes into the ring and
+comes back as an arrival when its delay is over. Everything is written for ONE run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Array = jax.Array
+Number = Any  # a Python number, a NumPy or JAX scalar, or a tracer
+Ticket = Any
+State = Any
+T = TypeVar("T")
+
+
+def static(default: Any = dataclasses.MISSING) -> Any:
+    """A field that chooses code: part of the tree's structure, hashable, never traced."""
+    return dataclasses.field(default=default, metadata={"static": True})
+
+
+def derived() -> Any:
+    """A traced field that `__post_init__` computes from the others."""
+    return dataclasses.field(init=False, repr=False)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, static, derived))
+def pytree(cls: type[T]) -> type[T]:
+    """Make `cls` a frozen dataclass and a pytree whose leaves are its non-static fields.
+
+    Rebuilding a tree skips `__init__` and `__post_init__`: values are checked when a person
+    constructs the object, not when a transformation passes tracers or stacks of values through.
+    """
+    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    names = tuple(f.name for f in fields if not f.metadata.get("static"))
+    meta = tuple(f.name for f in fields if f.metadata.get("static"))
+
+    def flatten(obj: Any) -> tuple[Any, Any]:
+        children = tuple((jax.tree_util.GetAttrKey(n), getattr(obj, n)) for n in names)
+        return children, tuple(getattr(obj, n) for n in meta)
+
+    def unflatten(aux: Any, children: Any) -> Any:
+        obj = object.__new__(cls)
+        for name, value in zip((*names, *meta), (*children, *aux), strict=True):
+            object.__setattr__(obj, name, value)
+        return obj
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten)
+    return cls
+
+
+def set_field(obj: Any, name: str, value: Any) -> None:
+    """Assign inside `__post_init__` of a frozen dataclass."""
+    object.__setattr__(obj, name, value)
+
+
+def float_dtype() -> Any:
+    """float32, or float64 where JAX runs in 64-bit mode."""
+    return jnp.result_type(float)
+
+
+def as_arrays(tree: Any) -> Any:
+    """Turn every leaf into an array of canonical type, so that a new number never compiles anew."""
+
+    def convert(leaf: Any) -> Any:
+        dtype = jnp.result_type(leaf)
+        if jnp.issubdtype(dtype, jax.dtypes.prng_key):
+            return leaf
+        if jnp.issubdtype(dtype, jnp.floating):
+            return jnp.asarray(leaf, float_dtype())
+        if dtype == jnp.bool_ or jnp.issubdtype(dtype, jnp.unsignedinteger):
+            return jnp.asarray(leaf)
+        return jnp.asarray(leaf, jnp.int32)
+
+    return jax.tree.map(convert, tree)
+
+
+def is_concrete(value: Any) -> bool:
+    """False for a tracer: its value is not known, so it cannot be checked."""
+    return not isinstance(value, jax.core.Tracer)
+
+
+class Play(NamedTuple):
+    """What a round leaves in the ring.
+
+    action, state: int32 []; loss: float []; ticket: what the learner attached to the play.
+    """
+
+    action: Array
+    state: Array
+    loss: Array
+    ticket: Ticket
+
+
+class Arrivals(NamedTuple):
+    """The lanes of a round: leaves [M + 1], M older rounds in order of play, then the round itself.
+
+    due: bool [M + 1]; a lane that is not due holds no information (its loss is 0).
+    """
+
+    play: Play
+    due: Array
+
+
+@pytree
+class Known:
+    """What a learner is told beforehand.
+
+    num_states (S) and horizon (T) are numbers for formulas; delay is the fixed delay, or -1 where
+    delays vary. num_actions (K) and state_slots (the padded S) set shapes; ring_depth is larger
+    than the age of any loss that can still arrive, so it sizes whatever a learner keeps per
+    outstanding round.
+    """
+
+    num_states: Array
+    horizon: Array
+    delay: Array
+    num_actions: int = static()
+    state_slots: int = static()
+    ring_depth: int = static()
+
+
+class Learner(Protocol):
+    """One protocol for a base bandit, a wrapper around one, and a learner that uses states.
+
+    A learner may also have `draws` (an int, or a function of K: how many uniforms it wants per
+    round; if absent, `act` gets one scalar, else an array [draws]), `facts(state) -> dict` (scalars
+    for the run's `info`) and `check(env)` (raise where the environment does not suit it).
+    """
+
+    def init(self, known: Known) -> State: ...
+
+    def act(self, state: State, t: Array, u: Array) -> tuple[Array, Ticket]:
+        """Choose the action of round t from u; the ticket comes back with the loss."""
+        ...
+
+    def learn(self, state: State, t: Array, play: Play, arrivals: Arrivals) -> tuple[State, Ticket]:
+        """End of round t: take what is due; the returned ticket is filed with round t's play."""
+        ...
+
+
+def draws_of(learner: Any, num_actions: int) -> int:
+    """How many uniforms a learner wants per round."""
+    draws = getattr(learner, "draws", 1)
+    return draws(num_actions) if callable(draws) else draws
+
+
+def check_learner(learner: Any, env: Any) -> None:
+    """Let a learner that has a `check` say whether it can play in this environment."""
+    if hasattr(learner, "check"):
+        learner.check(env)
+
+
+class Mapping(Protocol):
+    """Actions to states."""
+
+    @property
+    def num_actions(self) -> int: ...
+
+    @property
+    def num_states(self) -> int: ...
+
+    def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array: ...
+
+    def average(self, t: Array, action: Array, values: Array) -> Array: ...
+
+    def totals(self, values: Array, horizon: Array) -> Array: ...
+
+
+class Losses(Protocol):
+    """States to losses."""
+
+    @property
+    def num_states(self) -> int: ...
+
+    def loss(self, key: Array, t: Array, state: Array, u: Array) -> Array: ...
+
+    def means(self, t: Array) -> Array: ...
+
+
+class Delays(Protocol):
+    """How long a loss stays away."""
+
+    def delay(self, key: Array, t: Array) -> Array: ...
+
+    def longest(self) -> int: ...
+
+
+Schedule = Callable[[Array], Array]
+
+
+@pytree
+class Scheduled:
+    """A rate multiplier that follows an optax schedule (any function of the round)."""
+
+    schedule: Schedule = static()
+
+
+def multiplier(scale: Any, t: Array) -> Array:
+    """The value of a rate multiplier in round t."""
+    if isinstance(scale, Scheduled):
+        return jnp.asarray(scale.schedule(t), float_dtype())
+    return jnp.asarray(scale, float_dtype())
+
+
+def round_number(t: Array) -> Array:
+    """t as a float."""
+    return t.astype(float_dtype())
+
+
+def host(value: Any) -> np.ndarray:
+    """A concrete array on the host, in float64 where it is a float."""
+    array = np.asarray(value)
+    return array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array

@@ -1,0 +1,148 @@
+"""How long a loss stays away. A delay of 0 means: seen at the end of the same round.
+
+Random delays are quantiles of 32 random bits, so each has a largest value that can occur at all;
+`longest` gives it, and the ring is made deep enough for it. Nothing is clipped on the way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbio import checks, rng
+from jaxbio.core import Array, float_dtype, host, pytree, set_field
+
+TAIL = 32 * math.log(2)  # -ln of the smallest uniform that 32 bits can make, (1/2) / 2**31
+
+
+class VaryingDelay:
+    """Delays that differ from round to round: several losses may arrive at once."""
+
+    constant = False
+
+    def check(self, horizon: int) -> None:
+        """Random delays serve any horizon."""
+
+
+@pytree
+class FixedDelay:
+    """Every loss is d rounds late. d: integer >= 0."""
+
+    d: Any
+
+    constant = True
+
+    def __post_init__(self) -> None:
+        set_field(self, "d", checks.integer("d (fixed delay)", self.d, 0))
+
+    def check(self, horizon: int) -> None:
+        """A fixed delay serves any horizon."""
+
+    def delay(self, key: Array, t: Array) -> Array:
+        return jnp.asarray(self.d, jnp.int32)
+
+    def longest(self) -> int:
+        return int(np.max(host(self.d)))
+
+
+@pytree
+class LaplaceDelay(VaryingDelay):
+    """Laplace with a location and a scale b, rounded to the nearest integer, clipped at 0.
+
+    The largest delay that can occur is location + 22.2 scale (probability 1e-10 per round).
+    """
+
+    location: Any
+    scale: Any
+
+    def __post_init__(self) -> None:
+        set_field(self, "location", checks.number("location", self.location))
+        set_field(self, "scale", checks.number("scale", self.scale, 0))
+
+    def delay(self, key: Array, t: Array) -> Array:
+        word = rng.delay_word(key, t)
+        upper = word >= np.uint32(1 << 31)
+        tail = jnp.minimum(word, ~word).astype(float_dtype()) + 0.5  # 2**32 times the tail mass
+        distance = self.scale * -jnp.log(tail * 2.0**-31)
+        raw = self.location + jnp.where(upper, distance, -distance)
+        return jnp.maximum(jnp.round(raw), 0).astype(jnp.int32)
+
+    def longest(self) -> int:
+        return max(0, math.ceil(np.max(host(self.location) + host(self.scale) * TAIL)) + 1)
+
+
+@pytree
+class GeometricDelay(VaryingDelay):
+    """P(d = k) = p (1 - p)^k for k = 0, 1, ...; mean (1 - p) / p."""
+
+    mean: Any
+
+    def __post_init__(self) -> None:
+        set_field(self, "mean", checks.number("mean", self.mean, 0))
+
+    def delay(self, key: Array, t: Array) -> Array:
+        word = rng.delay_word(key, t)
+        log_u = jnp.log((word.astype(float_dtype()) + 0.5) * 2.0**-32)
+        log_fail = -jnp.log1p(1.0 / jnp.maximum(self.mean, 1e-9))
+        return jnp.floor(jnp.minimum(log_u, 0) / log_fail).astype(jnp.int32)
+
+    def longest(self) -> int:
+        mean = max(float(np.max(host(self.mean))), 1e-9)
+        return math.ceil((TAIL + math.log(2)) / math.log1p(1 / mean)) + 1
+
+
+@pytree
+class UniformDelay(VaryingDelay):
+    """Uniform on the integers low, ..., high."""
+
+    low: Any
+    high: Any
+
+    def __post_init__(self) -> None:
+        set_field(self, "low", checks.integer("low", self.low, 0))
+        high = checks.integer("high", self.high, 0, 2**30)
+        if isinstance(high, int) and isinstance(self.low, int) and high < self.low:
+            raise ValueError(f"high must be at least low={self.low}, but got {high}")
+        set_field(self, "high", high)
+
+    def delay(self, key: Array, t: Array) -> Array:
+        width = (jnp.asarray(self.high) - jnp.asarray(self.low) + 1).astype(jnp.uint32)
+        return jnp.asarray(self.low, jnp.int32) + _scaled(rng.delay_word(key, t), width)
+
+    def longest(self) -> int:
+        return int(np.max(host(self.high)))
+
+
+@pytree
+class TableDelay(VaryingDelay):
+    """Any sequence of delays. delays: int32 [T]; one past the horizon means: never seen."""
+
+    delays: Any
+
+    def __post_init__(self) -> None:
+        set_field(self, "delays", checks.integers("delays", self.delays, 1, "[T]"))
+
+    def check(self, horizon: int) -> None:
+        checks.long_enough("delays", self.delays.shape[0], horizon)
+
+    def delay(self, key: Array, t: Array) -> Array:
+        return lax.dynamic_index_in_dim(self.delays, t - 1, keepdims=False)
+
+    def longest(self) -> int:
+        return int(np.max(host(self.delays)))
+
+
+def _scaled(word: Array, width: Array) -> Array:
+    """floor(word * width / 2**32) exactly, in 32-bit arithmetic."""
+    low, high = word & np.uint32(0xFFFF), word >> np.uint32(16)
+    width_low, width_high = width & np.uint32(0xFFFF), width >> np.uint32(16)
+    carry = (low * width_low) >> np.uint32(16)
+    middle = high * width_low + carry
+    rest = low * width_high + (middle & np.uint32(0xFFFF))
+    return (high * width_high + (middle >> np.uint32(16)) + (rest >> np.uint32(16))).astype(
+        jnp.int32
+    )

@@ -1,0 +1,118 @@
+"""The problem: a mapping, losses and delays, fixed before the first action (oblivious)."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbio import checks, rng
+from jaxbio.core import Array, as_arrays, pytree, set_field
+from jaxbio.environment.mappings import TableMapping
+
+
+@pytree
+class Environment:
+    """Any mapping, losses and delays together.
+
+    real_states: the number of states S for formulas; the parts may hold more, padded ones.
+    """
+
+    mapping: Any
+    losses: Any
+    delays: Any
+    real_states: Any = None
+
+    def __post_init__(self) -> None:
+        _check_part("mapping", self.mapping, "state", "StochasticMapping(P)")
+        _check_part("losses", self.losses, "loss", "BernoulliLosses(theta)")
+        _check_part("delays", self.delays, "delay", "FixedDelay(50)")
+        mapping, slots = self.mapping, self.losses.num_states
+        if isinstance(mapping, TableMapping) and mapping.num_states < slots:
+            set_field(self, "mapping", dataclasses.replace(mapping, num_states=slots))
+        if self.mapping.num_states != slots:
+            raise ValueError(
+                f"mapping and losses must have the same number of states, but the mapping has "
+                f"{self.mapping.num_states} and the losses have {slots}"
+            )
+        if self.real_states is None:
+            set_field(self, "real_states", slots)
+
+    @property
+    def num_actions(self) -> int:
+        """K."""
+        return self.mapping.num_actions
+
+    @property
+    def state_slots(self) -> int:
+        """How many states the arrays hold, padding included."""
+        return self.losses.num_states
+
+    @property
+    def num_states(self) -> int:
+        """S."""
+        return int(self.real_states)
+
+    def check(self, horizon: int) -> None:
+        """Raise where a part cannot serve this horizon."""
+        for part in (self.mapping, self.losses, self.delays):
+            part.check(horizon)
+
+    def state(self, key: Array, t: Array, action: Array) -> Array:
+        """s_t(action)."""
+        u = rng.state_uniform(key, t, action)
+        return self.mapping.state(t, action, u, self.real_states)
+
+    def pseudo_loss(self, t: Array, action: Array) -> Array:
+        """The loss that the regime's regret counts (algorithms.md 6, item 20).
+
+        Random losses count with their mean, adversarial ones as they are; a random mapping is
+        averaged over its states, an adversarial one is not.
+        """
+        return self.mapping.average(t, action, self.losses.means(t))
+
+    def best_action(self, horizon: Array) -> Array:
+        """The action with the least total pseudo-loss over the whole horizon."""
+        totals = self.mapping.totals(jnp.asarray(self.losses.all_means()), horizon)
+        return jnp.argmin(totals).astype(jnp.int32)
+
+    def padded(self, slots: int) -> Environment:
+        """The same problem in arrays of `slots` states: bit for bit the same games."""
+        checks.integer("slots", slots, self.state_slots)
+        if slots == self.state_slots:
+            return self
+        return dataclasses.replace(
+            self,
+            mapping=self.mapping.padded(slots),
+            losses=self.losses.padded(slots),
+        )
+
+
+def _check_part(name: str, part: Any, method: str, example: str) -> None:
+    if not callable(getattr(part, method, None)):
+        raise TypeError(f"{name} must be such as {example}, but got {part!r}")
+
+
+def sample_world(env: Environment, seed: Any, run: int, horizon: int) -> dict[str, np.ndarray]:
+    """The whole world of one run, whatever is played in it.
+
+    Returns states int32 [T, K] (s_t(a)), losses [T, S] (l_t(s)) and delays int32 [T].
+    """
+    key = rng.run_key(seed, run)
+    rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
+    actions = jnp.arange(env.num_actions, dtype=jnp.int32)
+    slots = jnp.arange(env.state_slots, dtype=jnp.int32)
+    env = as_arrays(env)
+
+    def at(t: Array) -> dict[str, Array]:
+        u = rng.round_uniforms(key, t)[1]
+        return {
+            "states": jax.vmap(lambda a: env.state(key, t, a))(actions),
+            "losses": jax.vmap(lambda s: env.losses.loss(key, t, s, u))(slots),
+            "delays": env.delays.delay(key, t),
+        }
+
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(at))(rounds))

@@ -1,0 +1,175 @@
+"""Named problems: the paper's experiments, and the hard instances behind its lower bounds."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jaxbio import checks
+from jaxbio.environment.delays import FixedDelay
+from jaxbio.environment.environment import Environment
+from jaxbio.environment.losses import (
+    BernoulliLosses,
+    BlockBernoulliLosses,
+    ConstantLosses,
+    TableLosses,
+)
+from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+
+STOCHASTIC_P = ((0.8, 0.1, 0.1), (0.4, 0.5, 0.1), (0.3, 0.7, 0.0), (0.5, 0.3, 0.2))
+STOCHASTIC_THETA = (0.2, 0.4, 0.8)
+ADVERSARIAL_P = (
+    ((0.06, 0.47, 0.47), (0.0, 0.5, 0.5), (0.0, 0.5, 0.5), (0.0, 0.5, 0.5)),
+    ((1.0, 0.0, 0.0), (0.94, 0.03, 0.03), (0.94, 0.03, 0.03), (0.94, 0.03, 0.03)),
+)
+ADVERSARIAL_THETA = (0.0, 1.0, 1.0)
+
+
+def paper_stochastic(delays: Any = None) -> Environment:
+    """Experiments 1 and 4: 4 actions, 3 states, gaps 0.06 to 0.10 (delays: FixedDelay(50))."""
+    return Environment(
+        StochasticMapping(STOCHASTIC_P),
+        BernoulliLosses(STOCHASTIC_THETA),
+        FixedDelay(50) if delays is None else delays,
+    )
+
+
+def paper_adversarial(
+    delays: Any = None,
+    growth: Any = None,
+    first: int = 1,
+    start: int = 0,
+    reading: str = "ceil",
+) -> Environment:
+    """Experiment 2: two mappings alternate in phases of growing length (delays: FixedDelay(50))."""
+    return Environment(
+        AlternatingMapping(ADVERSARIAL_P, growth, first, start, reading),
+        BernoulliLosses(ADVERSARIAL_THETA),
+        FixedDelay(50) if delays is None else delays,
+    )
+
+
+def paper_utility(delays: Any = None, actions: int = 8, states: int = 4) -> Environment:
+    """Experiments 3 and 5: one good state among S, gap 0.32 for any S (delays: FixedDelay(100)).
+
+    The best action always reaches the good state (mean loss 0.2), the others with probability 0.6;
+    else they fall on one of the S - 1 bad states (mean loss 1) at random.
+    """
+    actions = checks.integer("actions", actions, 2)
+    states = checks.integer("states", states, 2)
+    P = np.full((actions, states), 0.4 / (states - 1))
+    P[:, 0] = 0.6
+    P[0] = np.eye(states)[0]
+    theta = np.ones(states)
+    theta[0] = 0.2
+    delays = FixedDelay(100) if delays is None else delays
+    return Environment(StochasticMapping(P), BernoulliLosses(theta), delays)
+
+
+def hard_actions(
+    horizon: int = 10_000, actions: int = 4, best: int = 0, delays: Any = None
+) -> Environment:
+    """The sqrt(KT) lower bound: two states with losses 1 and 0, so the state tells the loss.
+
+    Every action reaches the bad state with probability 1/2, the best one with 1/2 - e,
+    e = sqrt(K / T) / 4 (delays: FixedDelay(0); they do not matter here).
+    """
+    horizon = checks.integer("horizon", horizon, 1)
+    actions = checks.integer("actions", actions, 2)
+    best = checks.integer("best", best, 0, actions - 1)
+    bad = np.full(actions, 0.5)
+    bad[best] -= min(0.25, math.sqrt(actions / horizon) / 4)
+    mapping = StochasticMapping(np.stack([bad, 1 - bad], axis=1))
+    return Environment(mapping, ConstantLosses([1.0, 0.0]), delays or FixedDelay(0))
+
+
+def hard_states(
+    horizon: int = 10_000, states: int = 8, delay: int = 50, best: int = 0
+) -> Environment:
+    """The sqrt(min(S, d) T) lower bound: 2 actions, losses shared by the states of a block.
+
+    Blocks of S' = floor(min(S / 2, d)) rounds; round i of a block shows state 2 i + a for action a;
+    one Bernoulli(1/2 - e 1[a = best]) per block and action is the loss of all its states, with
+    e = sqrt(S' / (2 T ln(4/3))) / 4, at most 1/4.
+    """
+    horizon = checks.integer("horizon", horizon, 1)
+    states = checks.integer("states", states, 2)
+    delay = checks.integer("delay", delay, 1)
+    best = checks.integer("best", best, 0, 1)
+    block = max(1, min(states // 2, delay))
+    shift = min(0.25, 0.25 * math.sqrt(block / (2 * horizon * math.log(4 / 3))))
+    action_of = np.arange(states) % 2
+    theta = 0.5 - shift * (action_of == best)
+    rows = 2 * (np.arange(horizon) % block)
+    mapping = TableMapping(np.stack([rows, rows + 1], axis=1), states)
+    return Environment(mapping, BlockBernoulliLosses(theta, action_of, block), FixedDelay(delay))
+
+
+def hard_delay(
+    horizon: int = 10_000, states: int = 8, delay: int = 50, seed: int = 0
+) -> Environment:
+    """The (d + 1) sqrt(S) lower bound: each block of d + 1 rounds has two states of its own.
+
+    Their losses are 0 and 1 in an order drawn from `seed`; what is learnt comes after the block is
+    over. Rounds after the last of the min(S / 2, T / (d + 1)) blocks cost every action the same.
+    """
+    horizon = checks.integer("horizon", horizon, 1)
+    states = checks.integer("states", states, 2)
+    delay = checks.integer("delay", delay, 0, horizon - 1)
+    blocks = min(states // 2, horizon // (delay + 1))
+    first_loss = np.random.default_rng(seed).integers(0, 2, size=states // 2)
+    theta = np.zeros(states)
+    theta[0 : 2 * (states // 2) : 2] = first_loss
+    theta[1 : 2 * (states // 2) : 2] = 1 - first_loss
+    index = np.arange(horizon) // (delay + 1)
+    rows = 2 * np.minimum(index, blocks - 1)
+    table = np.stack([rows, rows + (index < blocks)], axis=1)
+    return Environment(TableMapping(table, states), ConstantLosses(theta), FixedDelay(delay))
+
+
+def hard_adversarial(
+    horizon: int = 10_000, actions: int = 2, delay: int = 50, best: int = 0, seed: int = 0
+) -> Environment:
+    """The sqrt(dT) lower bound: adversarial losses that stay the same for d + 1 rounds.
+
+    The best action shows state 1, all others state 0. Losses of both states are coins drawn from
+    `seed` once per block of d + 1 rounds, with means 1/2 - e and 1/2, e = sqrt((d + 1) / T) / 4.
+    """
+    horizon = checks.integer("horizon", horizon, 1)
+    actions = checks.integer("actions", actions, 2)
+    delay = checks.integer("delay", delay, 0)
+    best = checks.integer("best", best, 0, actions - 1)
+    shift = min(0.25, math.sqrt((delay + 1) / horizon) / 4)
+    blocks = -(-horizon // (delay + 1))
+    coins = np.random.default_rng(seed).random((blocks, 2)) < np.array([0.5, 0.5 - shift])
+    values = np.repeat(coins.astype(float), delay + 1, axis=0)[:horizon]
+    P = np.tile([1.0, 0.0], (actions, 1))
+    P[best] = [0.0, 1.0]
+    return Environment(StochasticMapping(P), TableLosses(values), FixedDelay(delay))
+
+
+ENVIRONMENTS: dict[str, Callable[..., Environment]] = {
+    "paper-stochastic": paper_stochastic,
+    "paper-adversarial": paper_adversarial,
+    "paper-utility": paper_utility,
+    "hard-actions": hard_actions,
+    "hard-states": hard_states,
+    "hard-delay": hard_delay,
+    "hard-adversarial": hard_adversarial,
+}
+
+
+def environment_names() -> tuple[str, ...]:
+    """The names that `make_environment` knows."""
+    return tuple(ENVIRONMENTS)
+
+
+def make_environment(name: str, **options: Any) -> Environment:
+    """A named problem; see `environment_names()` and the functions of this module."""
+    build = ENVIRONMENTS[checks.choice("environment name", name, environment_names())]
+    checks.options(name, options, inspect.signature(build))
+    return build(**options)

@@ -1,0 +1,244 @@
+"""Actions to states: stochastic, alternating stochastic, or any table an adversary wrote down."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbio import checks
+from jaxbio.core import Array, derived, float_dtype, pytree, set_field, static
+from jaxbio.environment.padding import pad_states
+from jaxbio.ops import one_hot, select
+
+NEVER = np.iinfo(np.int32).max
+
+
+@pytree
+class StochasticMapping:
+    """S_t is drawn from P(. | A_t), independently in every round.
+
+    P: [K, S], rows sum to 1. cumulative: [K, S], their cumulative sums.
+    """
+
+    P: Any
+    cumulative: Any = derived()
+
+    def __post_init__(self) -> None:
+        P = checks.distributions("P", self.P, 2, "[K, S]", "mapping")
+        set_field(self, "P", P)
+        set_field(self, "cumulative", cumulative_rows(P))
+
+    @property
+    def num_actions(self) -> int:
+        return self.P.shape[0]
+
+    @property
+    def num_states(self) -> int:
+        return self.P.shape[1]
+
+    def check(self, horizon: int) -> None:
+        """A stationary mapping serves any horizon."""
+
+    def padded(self, slots: int) -> StochasticMapping:
+        """The same mapping with `slots` states; the added ones are never reached."""
+        return dataclasses.replace(self, P=pad_states(self.P, slots))
+
+    def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array:
+        """s_t(action) from its uniform u."""
+        return invert(select(self.cumulative, action), u, num_states)
+
+    def average(self, t: Array, action: Array, values: Array) -> Array:
+        """sum_s values[s] P(s | action): what the action costs on average, given values [S]."""
+        return select(jnp.sum(self.P * values, axis=1), action)
+
+    def totals(self, values: Array, horizon: Array) -> Array:
+        """[K]: each action's average cost summed over the horizon, in units of it where stationary.
+
+        values: [S], the same in every round, or [T, S].
+        """
+        if values.ndim == 1:
+            return jnp.sum(self.P * values, axis=1)
+        return jnp.sum(self.P * jnp.sum(until(values, horizon), axis=0), axis=1)
+
+
+@pytree
+class AlternatingMapping:
+    """Stochastic mappings that take turns in phases of growing length (algorithms.md 2.4).
+
+    P_phases: [E, K, S], one mapping per environment; phase i plays environment (start + i) mod E.
+    growth: each phase is `growth` times as long as the one before. reading="ceil" (default):
+    lengths n, ceil(growth n), ... from `first` on (growth 1.6 if not given). reading="log":
+    phase i begins at ceil(growth**i) (growth 1.1**5 if not given), Zimmert's phases.
+    starts: int32 [phases], the first round of each phase, padded with "never".
+    """
+
+    P_phases: Any
+    growth: Any = None
+    first: Any = 1
+    start: int = static(0)
+    reading: str = static("ceil")
+    cumulative: Any = derived()
+    starts: Any = derived()
+
+    def __post_init__(self) -> None:
+        P = checks.distributions("P_phases", self.P_phases, 3, "[E, K, S]", "mapping")
+        reading = checks.choice("reading", self.reading, ("ceil", "log"))
+        default = 1.6 if reading == "ceil" else 1.1**5
+        growth = default if self.growth is None else checks.number("growth", self.growth, 1)
+        if reading == "log" and growth <= 1:
+            raise ValueError(f"growth must be greater than 1 for reading='log', but got {growth!r}")
+        first = checks.integer("first", self.first, 1)
+        set_field(self, "start", checks.integer("start", self.start, 0, P.shape[0] - 1))
+        set_field(self, "P_phases", P)
+        set_field(self, "growth", growth)
+        set_field(self, "first", first)
+        set_field(self, "cumulative", cumulative_rows(P))
+        set_field(self, "starts", phase_starts(growth, first, reading))
+
+    @property
+    def num_actions(self) -> int:
+        return self.P_phases.shape[1]
+
+    @property
+    def num_states(self) -> int:
+        return self.P_phases.shape[2]
+
+    def check(self, horizon: int) -> None:
+        if self.starts[-1] != NEVER and self.starts[-1] <= horizon:
+            raise ValueError(
+                f"growth={self.growth:g} and first={self.first} make more than {len(self.starts)} "
+                f"phases within the horizon {horizon}: raise growth or first"
+            )
+
+    def padded(self, slots: int) -> AlternatingMapping:
+        """The same mappings with `slots` states; the added ones are never reached."""
+        return dataclasses.replace(self, P_phases=pad_states(self.P_phases, slots))
+
+    def environment(self, t: Array) -> Array:
+        """Which of the E mappings is in force in round t."""
+        phase = jnp.sum((self.starts <= t).astype(jnp.int32)) - 1
+        return (phase + self.start) % self.P_phases.shape[0]
+
+    def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array:
+        """s_t(action) from its uniform u."""
+        rows = lax.dynamic_index_in_dim(self.cumulative, self.environment(t), keepdims=False)
+        return invert(select(rows, action), u, num_states)
+
+    def average(self, t: Array, action: Array, values: Array) -> Array:
+        """sum_s values[s] P_t(s | action)."""
+        P = lax.dynamic_index_in_dim(self.P_phases, self.environment(t), keepdims=False)
+        return select(jnp.sum(P * values, axis=1), action)
+
+    def totals(self, values: Array, horizon: Array) -> Array:
+        """[K]: each action's average cost summed over the horizon."""
+        phases = len(self.starts)
+        environments = (lax.iota(jnp.int32, phases) + self.start) % self.P_phases.shape[0]
+        member = one_hot(environments, self.P_phases.shape[0])  # [E, phases]
+        if values.ndim == 1:
+            ends = jnp.concatenate([self.starts[1:], jnp.array([NEVER], jnp.int32)])
+            lengths = jnp.clip(jnp.minimum(ends, horizon + 1) - self.starts, 0)
+            rounds = jnp.sum(jnp.where(member, lengths, 0), axis=1).astype(float_dtype())
+            weights = rounds[:, None] * values  # [E, S]
+        else:
+            t = lax.iota(jnp.int32, values.shape[0]) + 1
+            phase = jnp.sum((self.starts[:, None] <= t).astype(jnp.int32), axis=0) - 1
+            active = one_hot((phase + self.start) % self.P_phases.shape[0], self.P_phases.shape[0])
+            weights = jnp.sum(jnp.where(active[:, :, None], until(values, horizon), 0), axis=1)
+        return jnp.sum(self.P_phases * weights[:, None, :], axis=(0, 2))
+
+
+@pytree
+class TableMapping:
+    """s_t(a) as an oblivious adversary wrote it down. states: int32 [T, K], entries 0 .. S-1."""
+
+    states: Any
+    num_states: int = static(0)
+
+    def __post_init__(self) -> None:
+        states = checks.integers("states", self.states, 2, "[T, K]")
+        if states.shape[1] < 2:
+            raise ValueError(
+                f"states must have at least 2 actions (K >= 2), but its shape is {states.shape}"
+            )
+        largest = int(np.max(states)) + 1 if isinstance(states, np.ndarray) else self.num_states
+        set_field(self, "states", states)
+        declared = checks.integer("num_states", self.num_states, 0)
+        if 0 < declared < largest:
+            raise ValueError(f"states must be below num_states={declared}, but got {largest - 1}")
+        set_field(self, "num_states", declared or max(largest, 2))
+
+    @property
+    def num_actions(self) -> int:
+        return self.states.shape[1]
+
+    def check(self, horizon: int) -> None:
+        checks.long_enough("states", self.states.shape[0], horizon)
+
+    def padded(self, slots: int) -> TableMapping:
+        """The same table, declared with `slots` states."""
+        return dataclasses.replace(self, num_states=slots)
+
+    def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array:
+        """s_t(action)."""
+        return self._state(t, action)
+
+    def _state(self, t: Array, action: Array) -> Array:
+        return select(lax.dynamic_index_in_dim(self.states, t - 1, keepdims=False), action)
+
+    def average(self, t: Array, action: Array, values: Array) -> Array:
+        """values[s_t(action)]: the mapping is not random, so nothing is averaged."""
+        return select(values, self._state(t, action))
+
+    def totals(self, values: Array, horizon: Array) -> Array:
+        """[K]: each action's cost summed over the horizon."""
+        states = self.states
+        if values.ndim == 1:
+            costs = values[states]
+        else:
+            rows = min(values.shape[0], states.shape[0])
+            costs = jnp.take_along_axis(values[:rows], states[:rows], axis=1)
+        return jnp.sum(until(costs, horizon), axis=0)
+
+
+def cumulative_rows(P: Any) -> Any:
+    """Cumulative sums along the states, in float64 where the values are known."""
+    return np.cumsum(P, axis=-1) if isinstance(P, np.ndarray) else jnp.cumsum(P, axis=-1)
+
+
+def invert(cumulative: Array, u: Array, num_states: Array) -> Array:
+    """The state whose piece of [0, 1) contains u; padded states are never chosen."""
+    real = lax.iota(jnp.int32, cumulative.shape[0]) < num_states - 1
+    return jnp.sum((real & (u >= cumulative)).astype(jnp.int32))
+
+
+def until(rows: Array, horizon: Array) -> Array:
+    """rows [T, ...] with the rounds after the horizon set to 0."""
+    inside = lax.iota(jnp.int32, rows.shape[0]) < horizon
+    return jnp.where(inside.reshape(-1, *(1,) * (rows.ndim - 1)), rows, 0)
+
+
+def phase_starts(growth: float, first: int, reading: str, most: int = 4096) -> np.ndarray:
+    """int32 [power of 2]: the first round of each phase below 2**31, padded with "never"."""
+    starts: list[int] = []
+    if reading == "ceil":
+        ratio = Fraction(growth).limit_denominator(10**6)
+        start, length = 1, first
+        while start < NEVER and len(starts) < most:
+            starts.append(start)
+            start, length = start + length, math.ceil(ratio * length)
+    else:
+        ratio = Fraction(growth).limit_denominator(10**6)
+        power = Fraction(1)
+        while math.ceil(power) < NEVER and len(starts) < most:
+            starts.append(math.ceil(power))
+            power *= ratio
+    padded = 64
+    while padded < len(starts) + (len(starts) < most):
+        padded *= 2
+    return np.array(starts + [NEVER] * (padded - len(starts)), np.int32)

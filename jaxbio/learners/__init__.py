@@ -1,0 +1,1 @@
+"""Learners: one protocol (`jaxbio.core.Learner`), each a frozen pytree of its own numbers."""

@@ -1,0 +1,178 @@
+"""Exponential weights on delayed losses: DAda-Exp3 (Gyorgy and Joulani 2021) and plain Exp3."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbio import checks
+from jaxbio.core import (
+    Array,
+    Arrivals,
+    Known,
+    Play,
+    float_dtype,
+    multiplier,
+    pytree,
+    set_field,
+    static,
+)
+from jaxbio.learners import skipping
+from jaxbio.ops import Wide, pick, select, sum_by, wide_add, wide_value, wide_zero
+
+TUNINGS = ("corrected", "anytime", "printed")
+
+
+class ExponentialTicket(NamedTuple):
+    """weight: float [], 1 / (p + gamma) of the time of play; round: int32 [] if skipping."""
+
+    weight: Array
+    round: Array | None
+
+
+class DAdaState(NamedTuple):
+    """cumulative (L-hat): [K], relative to its minimum; budget: 2 K t + D up to the last round."""
+
+    cumulative: Array
+    budget: Wide
+    outstanding: Array
+    skipped: skipping.Skipping | None
+
+
+def weights(cumulative: Array, rate: Array) -> Array:
+    """[K]: exp(-rate L-hat), 1 for the best action."""
+    return jnp.exp(-rate * cumulative)
+
+
+def add_losses(cumulative: Array, arrivals: Arrivals, weight: Array) -> Array:
+    """L-hat plus the importance-weighted losses that are due, relative to the new minimum."""
+    estimate = jnp.where(arrivals.due, arrivals.play.loss * weight, 0)
+    new = cumulative + sum_by(arrivals.play.action, estimate, cumulative.shape[0])
+    return new - jnp.min(new)
+
+
+@pytree
+class DAdaExp3:
+    """DAda-Exp3 (algorithms.md 1): p_t ~ exp(-eta_t L-hat), eta_t = a / sqrt(2 K t + D_t).
+
+    D_t sums the numbers of rounds outstanding at the beginning of rounds 1..t; implicit
+    exploration gamma_t = eta_t; an estimate is divided by p + gamma of the time of play.
+
+    delta: confidence; the bound holds with probability 1 - delta (delta' = delta / 2).
+    tuning: "corrected" a = sqrt(B)/2 with B = 3 ln K + ln(1/delta'); "anytime" a = sqrt(3 ln K)/2,
+      needs no delta; "printed" a = sqrt(B), as the paper prints it: twice the rate of its bound.
+    skipping: rounds outstanding for more than sqrt(D / ln K) rounds stop counting in D. Their
+      estimates are still used (skipped="kept") or not ("dropped"). The threshold is our reading.
+    scale: multiplies every rate; a number or an optax schedule of the round.
+    """
+
+    delta: Any = 0.1
+    tuning: str = static("corrected")
+    skipping: bool = static(False)
+    skipped: str = static("kept")
+    scale: Any = 1.0
+
+    def __post_init__(self) -> None:
+        set_field(self, "delta", checks.probability_of_error("delta", self.delta))
+        checks.choice("tuning", self.tuning, TUNINGS)
+        checks.choice("skipped", self.skipped, ("kept", "dropped"))
+        set_field(self, "scale", checks.rate_scale("scale", self.scale))
+
+    def init(self, known: Known) -> DAdaState:
+        skipped = skipping.start(known) if self.skipping else None
+        cumulative = jnp.zeros(known.num_actions, float_dtype())
+        return DAdaState(cumulative, wide_zero(), jnp.int32(0), skipped)
+
+    def _counted(self, state: DAdaState) -> Array:
+        """Outstanding rounds that count in D (sigma_t, at the beginning of the round)."""
+        return state.outstanding if state.skipped is None else state.skipped.active
+
+    def _budget(self, state: DAdaState) -> Wide:
+        return wide_add(state.budget, 2 * state.cumulative.shape[0] + self._counted(state))
+
+    def rate(self, state: DAdaState, t: Array) -> Array:
+        """eta_t = gamma_t."""
+        log_actions = math.log(state.cumulative.shape[0])
+        if self.tuning == "anytime":
+            constant = jnp.asarray(math.sqrt(3 * log_actions) / 2, float_dtype())
+        else:
+            confidence = 3 * log_actions + jnp.log(2.0 / self.delta)
+            constant = jnp.sqrt(confidence) / (1.0 if self.tuning == "printed" else 2.0)
+        return multiplier(self.scale, t) * constant / jnp.sqrt(wide_value(self._budget(state)))
+
+    def act(self, state: DAdaState, t: Array, u: Array) -> tuple[Array, ExponentialTicket]:
+        rate = self.rate(state, t)
+        w = weights(state.cumulative, rate)
+        action = pick(w, u)
+        action, rate = lax.optimization_barrier((action, rate))
+        weight = 1.0 / (select(w, action) / jnp.sum(w) + rate)
+        return action, ExponentialTicket(weight, t if self.skipping else None)
+
+    def learn(
+        self, state: DAdaState, t: Array, play: Play, arrivals: Arrivals
+    ) -> tuple[DAdaState, ExponentialTicket]:
+        ticket: ExponentialTicket = arrivals.play.ticket
+        weight, skipped = ticket.weight, state.skipped
+        if skipped is not None:
+            skipped = skipping.advance(skipped, t, state.cumulative.shape[0])
+            if self.skipped == "dropped":
+                weight = jnp.where(ticket.round <= skipped.cut, 0, weight)
+            skipped = skipping.settle(skipped, t, ticket.round, arrivals.due)
+        fed = jnp.sum(arrivals.due.astype(jnp.int32))
+        new = DAdaState(
+            add_losses(state.cumulative, arrivals, weight),
+            self._budget(state),
+            state.outstanding + 1 - fed,
+            skipped,
+        )
+        return new, play.ticket
+
+
+class Exp3State(NamedTuple):
+    """cumulative (L-hat): [K], relative to its minimum; rate (eta): float []."""
+
+    cumulative: Array
+    rate: Array
+
+
+@pytree
+class Exp3:
+    """Delayed Exp3 with a fixed rate (algorithms.md 4): plain importance weighting at play time.
+
+    rate: eta; if None, sqrt(ln K / (K T e / 2 + total_delay)), the tuning of Thune et al. 2019 (our
+      reading), which is valid while eta <= 1 / (2 e d_max).
+    total_delay: the total delay D that the default rate is tuned for.
+    scale: multiplies the rate; a number or an optax schedule.
+    """
+
+    rate: Any = None
+    total_delay: Any = 0.0
+    scale: Any = 1.0
+
+    def __post_init__(self) -> None:
+        if self.rate is not None:
+            set_field(self, "rate", checks.number("rate", self.rate, 0, open_low=True))
+        set_field(self, "total_delay", checks.number("total_delay", self.total_delay, 0))
+        set_field(self, "scale", checks.rate_scale("scale", self.scale))
+
+    def init(self, known: Known) -> Exp3State:
+        K = known.num_actions
+        rate = self.rate
+        if rate is None:
+            rounds = known.horizon.astype(float_dtype())
+            rate = jnp.sqrt(math.log(K) / (K * math.e / 2 * rounds + self.total_delay))
+        return Exp3State(jnp.zeros(K, float_dtype()), jnp.asarray(rate, float_dtype()))
+
+    def act(self, state: Exp3State, t: Array, u: Array) -> tuple[Array, ExponentialTicket]:
+        w = weights(state.cumulative, multiplier(self.scale, t) * state.rate)
+        action = pick(w, u)
+        return action, ExponentialTicket(jnp.sum(w) / select(w, action), None)
+
+    def learn(
+        self, state: Exp3State, t: Array, play: Play, arrivals: Arrivals
+    ) -> tuple[Exp3State, ExponentialTicket]:
+        cumulative = add_losses(state.cumulative, arrivals, arrivals.play.ticket.weight)
+        return state._replace(cumulative=cumulative), play.ticket

@@ -1,0 +1,290 @@
+"""MetaAdaBIO (the paper's Algorithm 2): the base alone until its delays cost more than states."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxbio import checks
+from jaxbio.core import (
+    Array,
+    Arrivals,
+    Known,
+    Play,
+    State,
+    Ticket,
+    check_learner,
+    draws_of,
+    float_dtype,
+    pytree,
+    set_field,
+    static,
+)
+from jaxbio.learners.estimates import ESTIMATORS, ORDERINGS, RADII, Estimator, estimator
+from jaxbio.learners.metabio import (
+    Waiting,
+    feed_base,
+    feed_lanes,
+    waiting_add,
+    waiting_facts,
+    waiting_zero,
+)
+from jaxbio.ops import Means, Wide, means_add, means_zero, select, wide_add, wide_value, wide_zero
+
+RULES = ("theory", "practical", "footnote", "expected")
+AT_SWITCH = ("learner", "fresh", "all")
+NEVER = 2**31 - 1
+
+
+class AdaTicket(NamedTuple):
+    """base: the base's ticket; wait: bool [], does the base wait for this round's loss?
+
+    plain: bool [], played before the switch, to be fed with its realised loss; start: int32 [],
+    when the instance that played it began (None where instances are never replaced).
+    """
+
+    base: Ticket
+    wait: Array
+    plain: Array
+    start: Array | None
+
+
+class Instance(NamedTuple):
+    """One run of the algorithm; a fresh switch or a new epoch begins another.
+
+    base: the base's state; seen (L): [S]; outstanding (sigma_t): int32 []; total (frak-D): sum of
+    sigma_t so far; switched: bool []; start: int32 [], the last round before the base's first one.
+    """
+
+    base: State
+    seen: Means
+    outstanding: Array
+    total: Wide
+    switched: Array
+    start: Array
+
+
+class MetaAdaBIOState(NamedTuple):
+    """epoch_end: int32 [], the epoch's last round; known.horizon: the epoch's length;
+    switch_round: int32 [], the first round at whose end the rule held.
+    """
+
+    instance: Instance
+    known: Known
+    epoch_end: Array
+    switch_round: Array
+    waiting: Waiting
+    estimator: Estimator
+
+
+@pytree
+class MetaAdaBIO:
+    """Play the base on realised losses; switch to MetaBIO(base, delta / 2) when delay costs more.
+
+    base: any learner. delta: confidence; pair MetaAdaBIO(delta) with DAdaExp3(delta / 3).
+    rule: tested at the end of each round, with frak-D_t the sum of the outstanding counts sigma_t:
+      "theory" frak-D (3 ln K + ln(6/delta)) > 49 S T ln(8 S T / delta); "footnote" the same with
+      S T on the right; "practical" frak-D > S T; "expected" 8 frak-D ln K > 36 S T ln(2 S T).
+    at_switch: "learner" the same base goes on, estimates start empty; "all" estimates hold what
+      arrived before, too; "fresh" (the theorem) a new base, and older rounds are forgotten.
+    after: the base from a fresh switch on (same structure as base), or None for base itself.
+    estimator, ordering, radius, radius_scale: as in MetaBIO.
+    literal: count sigma_t as Algorithm 2 prints it, without round t itself.
+    doubling: the first epoch's length; epochs double, each plays the algorithm anew with its own
+      length as the horizon, so the real one need not be known. None: one epoch, the horizon.
+    switch_scale: multiplies the right-hand side of the rule.
+    """
+
+    base: Any
+    delta: Any = 0.1
+    rule: str = static("theory")
+    at_switch: str = static("learner")
+    estimator: str = static("lcb")
+    ordering: str = static("together")
+    radius: str = static("horizon")
+    literal: bool = static(False)
+    radius_scale: Any = 1.0
+    switch_scale: Any = 1.0
+    doubling: Any = None
+    after: Any = None
+
+    def __post_init__(self) -> None:
+        checks.learner("base", self.base)
+        set_field(self, "delta", checks.probability_of_error("delta", self.delta))
+        checks.choice("rule", self.rule, RULES)
+        checks.choice("at_switch", self.at_switch, AT_SWITCH)
+        checks.choice("estimator", self.estimator, ESTIMATORS)
+        checks.choice("ordering", self.ordering, ORDERINGS)
+        checks.choice("radius", self.radius, RADII)
+        set_field(self, "radius_scale", checks.number("radius_scale", self.radius_scale, 0))
+        value = checks.number("switch_scale", self.switch_scale, 0, open_low=True)
+        set_field(self, "switch_scale", value)
+        if self.doubling is not None:
+            set_field(self, "doubling", checks.integer("doubling", self.doubling, 2))
+        if self.after is not None:
+            self._check_after()
+
+    def _check_after(self) -> None:
+        if self.at_switch != "fresh":
+            raise ValueError(f"after needs at_switch='fresh', but got {self.at_switch!r}")
+        if jax.tree.structure(self.after) != jax.tree.structure(self.base):
+            raise ValueError(
+                "after must have the structure of base (same class and choices), "
+                f"but got {self.after!r} after {self.base!r}"
+            )
+
+    def check(self, env: Any) -> None:
+        """Raise where the environment lacks what the base needs."""
+        check_learner(self.base, env)
+
+    def draws(self, num_actions: int) -> int:
+        return draws_of(self.base, num_actions)
+
+    @property
+    def _replaces(self) -> bool:
+        """Do later instances take the place of earlier ones?"""
+        return self.at_switch == "fresh" or self.doubling is not None
+
+    def init(self, known: Known) -> MetaAdaBIOState:
+        epoch_end = jnp.int32(NEVER)
+        if self.doubling is not None:
+            epoch_end = jnp.asarray(self.doubling, jnp.int32)
+            known = _with_horizon(known, epoch_end)
+        instance = self._begin(self.base, known, jnp.int32(0), jnp.bool_(False))
+        return MetaAdaBIOState(
+            instance, known, epoch_end, jnp.int32(NEVER), waiting_zero(), self._estimator(known)
+        )
+
+    def _begin(self, base: Any, known: Known, start: Array, switched: Array) -> Instance:
+        return Instance(
+            base.init(known),
+            means_zero(known.state_slots),
+            jnp.int32(0),
+            wide_zero(),
+            switched,
+            start,
+        )
+
+    def _estimator(self, known: Known) -> Estimator:
+        return estimator(
+            known,
+            known.horizon,
+            jnp.asarray(self.delta) / 2.0,
+            self.radius_scale,
+            self.estimator,
+            self.radius,
+            self.ordering,
+        )
+
+    def _active_base(self, switched: Array) -> Any:
+        if self.after is None:
+            return self.base
+        return jax.tree.map(lambda new, old: jnp.where(switched, new, old), self.after, self.base)
+
+    def act(self, state: MetaAdaBIOState, t: Array, u: Array) -> tuple[Array, AdaTicket]:
+        now = state.instance
+        base = self._active_base(now.switched)
+        action, ticket = base.act(now.base, t - now.start, u)
+        return action, self._ticket(now, ticket, jnp.bool_(False))
+
+    def _ticket(self, now: Instance, base: Ticket, wait: Array) -> AdaTicket:
+        return AdaTicket(base, wait, ~now.switched, now.start if self._replaces else None)
+
+    def learn(
+        self, state: MetaAdaBIOState, t: Array, play: Play, arrivals: Arrivals
+    ) -> tuple[MetaAdaBIOState, AdaTicket]:
+        now, old = state.instance, arrivals.play
+        due = self._relevant(now, arrivals)
+        outstanding = now.outstanding + 1 - jnp.sum(due.astype(jnp.int32))
+        enters = due if self.at_switch == "all" else due & now.switched
+        seen = means_add(now.seen, old.state, old.loss, enters)
+        wait = ~now.switched | (select(seen.count, play.state) < outstanding)
+        feed, own_loss = feed_lanes(due, old.ticket.wait, wait)
+        plain = jnp.concatenate([old.ticket.plain[:-1], ~now.switched[None]])
+        estimate, _ = state.estimator.lanes(
+            now.seen, seen, old.state, old.loss, enters, own_loss & ~plain
+        )
+        values = jnp.where(plain, old.loss, estimate)
+        base_round = t - now.start
+        base, ticket = feed_base(
+            self._active_base(now.switched), now.base, base_round, play, old, values, feed
+        )
+        counted = outstanding - (~due[-1]).astype(jnp.int32) if self.literal else outstanding
+        ended = Instance(
+            base, seen, outstanding, wide_add(now.total, counted), now.switched, now.start
+        )
+        waiting = waiting_add(state.waiting, feed, wait)
+        new = state._replace(instance=ended, waiting=waiting)
+        return self._next_epoch(self._switch(new, t), t), self._ticket(now, ticket, wait)
+
+    def _relevant(self, now: Instance, arrivals: Arrivals) -> Array:
+        """bool [M + 1]: lanes that are due and were played by the present instance."""
+        if not self._replaces:
+            return arrivals.due
+        own = arrivals.play.ticket.start[:-1] == now.start
+        return arrivals.due & jnp.concatenate([own, jnp.ones(1, bool)])
+
+    def _switch(self, state: MetaAdaBIOState, t: Array) -> MetaAdaBIOState:
+        """Test the rule at the end of round t."""
+        now = state.instance
+        holds = ~now.switched & self._rule(now.total, state.known)
+        switch_round = jnp.where(holds, jnp.minimum(state.switch_round, t), state.switch_round)
+        waiting = state.waiting
+        if self.at_switch == "fresh":
+            base = self.base if self.after is None else self.after
+            fresh = self._begin(base, state.known, t, jnp.bool_(True))
+            now = _where(holds, fresh, now)
+            waiting = waiting._replace(unfed=jnp.where(holds, 0, waiting.unfed))
+        now = now._replace(switched=now.switched | holds)
+        return state._replace(instance=now, switch_round=switch_round, waiting=waiting)
+
+    def _rule(self, total: Wide, known: Known) -> Array:
+        dtype = float_dtype()
+        states, rounds = known.num_states.astype(dtype), known.horizon.astype(dtype)
+        log_actions, size = math.log(known.num_actions), states * rounds
+        delay_cost, state_cost = wide_value(total), size
+        if self.rule in ("theory", "footnote"):
+            delay_cost = delay_cost * (3.0 * log_actions + jnp.log(6.0 / self.delta))
+        if self.rule == "theory":
+            state_cost = 49.0 * size * jnp.log(8.0 * size / self.delta)
+        if self.rule == "expected":
+            delay_cost = 8.0 * delay_cost * log_actions
+            state_cost = 36.0 * size * jnp.log(2.0 * size)
+        return delay_cost > self.switch_scale * state_cost
+
+    def _next_epoch(self, state: MetaAdaBIOState, t: Array) -> MetaAdaBIOState:
+        """At the end of an epoch, begin anew with twice its length."""
+        if self.doubling is None:
+            return state
+        over = t == state.epoch_end
+        known = _with_horizon(state.known, jnp.where(over, 2, 1) * state.known.horizon)
+        fresh = self._begin(self.base, known, t, jnp.bool_(False))
+        unfed = jnp.where(over, 0, state.waiting.unfed)
+        return state._replace(
+            instance=_where(over, fresh, state.instance),
+            known=known,
+            epoch_end=jnp.where(over, t + known.horizon, state.epoch_end),
+            waiting=state.waiting._replace(unfed=unfed),
+            estimator=self._estimator(known),
+        )
+
+    def facts(self, state: MetaAdaBIOState) -> dict[str, Any]:
+        return {**waiting_facts(state.waiting), "switch_round": state.switch_round}
+
+
+def _where(condition: Array, new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
+
+
+def _with_horizon(known: Known, horizon: Array) -> Known:
+    return Known(
+        known.num_states,
+        horizon,
+        known.delay,
+        known.num_actions,
+        known.state_slots,
+        known.ring_depth,
+    )

@@ -1,0 +1,150 @@
+"""Ready pairings by name, with the paper's confidence bookkeeping (algorithms.md 1.2)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from jaxbio import checks
+from jaxbio.core import Learner
+from jaxbio.learners.exp3 import DAdaExp3, Exp3
+from jaxbio.learners.metaadabio import MetaAdaBIO
+from jaxbio.learners.metabio import MetaBIO
+from jaxbio.learners.nsd import NSDUCRL2
+from jaxbio.learners.thompson import ThompsonSampling
+from jaxbio.learners.tsallis import TsallisINF
+from jaxbio.learners.ucb import UCB1
+
+
+def dada_exp3(delta: Any = 0.1, tuning: str = "corrected", scale: Any = 1.0) -> DAdaExp3:
+    """DAda-Exp3 alone: delta' = delta / 2."""
+    return DAdaExp3(delta, tuning, scale=scale)
+
+
+def dada_exp3_skipping(
+    delta: Any = 0.1, tuning: str = "corrected", skipped: str = "kept", scale: Any = 1.0
+) -> DAdaExp3:
+    """DAda-Exp3 that stops counting rounds that are outstanding for too long."""
+    return DAdaExp3(delta, tuning, True, skipped, scale)
+
+
+def metabio(
+    delta: Any = 0.1,
+    tuning: str = "corrected",
+    skipping: bool = False,
+    scale: Any = 1.0,
+    estimator: str = "lcb",
+    threshold: str = "outstanding",
+    ordering: str = "together",
+    radius: str = "horizon",
+    radius_scale: Any = 1.0,
+    delay: Any = None,
+) -> MetaBIO:
+    """MetaBIO(delta) over DAda-Exp3(delta / 2)."""
+    delta = checks.probability_of_error("delta", delta)
+    base = DAdaExp3(delta / 2, tuning, skipping, scale=scale)
+    return MetaBIO(
+        base, delta, estimator, threshold, ordering, radius, radius_scale=radius_scale, delay=delay
+    )
+
+
+def metabio_skipping(**options: Any) -> MetaBIO:
+    """MetaBIO over DAda-Exp3 with skipping."""
+    return metabio(skipping=True, **options)
+
+
+def metabio_tsallis(
+    delta: Any = 0.1,
+    tuning: str = "simple",
+    scale: Any = 1.0,
+    estimator: str = "mean",
+    ordering: str = "together",
+) -> MetaBIO:
+    """MetaBIO over Tsallis-INF with plain means: the expectation version."""
+    return MetaBIO(TsallisINF(tuning, scale), delta, estimator, ordering=ordering)
+
+
+def metaadabio(
+    delta: Any = 0.1,
+    tuning: str = "corrected",
+    skipping: bool = False,
+    scale: Any = 1.0,
+    rule: str = "theory",
+    at_switch: str = "learner",
+    estimator: str = "lcb",
+    ordering: str = "together",
+    radius: str = "horizon",
+    literal: bool = False,
+    radius_scale: Any = 1.0,
+    switch_scale: Any = 1.0,
+    doubling: Any = None,
+) -> MetaAdaBIO:
+    """MetaAdaBIO(delta) over DAda-Exp3(delta / 3); after a fresh switch DAda-Exp3(delta / 4)."""
+    delta = checks.probability_of_error("delta", delta)
+    base = DAdaExp3(delta / 3, tuning, skipping, scale=scale)
+    after = DAdaExp3(delta / 4, tuning, skipping, scale=scale) if at_switch == "fresh" else None
+    return MetaAdaBIO(
+        base,
+        delta,
+        rule,
+        at_switch,
+        estimator,
+        ordering,
+        radius,
+        literal,
+        radius_scale=radius_scale,
+        switch_scale=switch_scale,
+        doubling=doubling,
+        after=after,
+    )
+
+
+def metaadabio_tsallis(
+    tuning: str = "simple",
+    scale: Any = 1.0,
+    rule: str = "expected",
+    at_switch: str = "learner",
+    ordering: str = "together",
+    switch_scale: Any = 1.0,
+    doubling: Any = None,
+) -> MetaAdaBIO:
+    """MetaAdaBIO over Tsallis-INF with plain means and the expectation rule."""
+    return MetaAdaBIO(
+        TsallisINF(tuning, scale),
+        rule=rule,
+        at_switch=at_switch,
+        estimator="mean",
+        ordering=ordering,
+        switch_scale=switch_scale,
+        doubling=doubling,
+    )
+
+
+LEARNERS: dict[str, Callable[..., Any]] = {
+    "dada-exp3": dada_exp3,
+    "dada-exp3-skipping": dada_exp3_skipping,
+    "tsallis-inf": TsallisINF,
+    "ucb1": UCB1,
+    "nsd-ucrl2": NSDUCRL2,
+    "thompson": ThompsonSampling,
+    "exp3": Exp3,
+    "metabio": metabio,
+    "metabio-skipping": metabio_skipping,
+    "metabio-tsallis": metabio_tsallis,
+    "metaadabio": metaadabio,
+    "metaadabio-tsallis": metaadabio_tsallis,
+}
+
+
+def learner_names() -> tuple[str, ...]:
+    """The names that `make_learner` knows."""
+    return tuple(LEARNERS)
+
+
+def make_learner(name: str, **options: Any) -> Learner:
+    """A ready learner; see `learner_names()` and the functions of this module."""
+    build = LEARNERS[checks.choice("learner name", name, learner_names())]
+    known = metabio if build is metabio_skipping else build
+    checks.options(name, options, inspect.signature(known))
+    return build(**options)

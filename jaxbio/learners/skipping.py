@@ -1,0 +1,81 @@
+"""Skipping (algorithms.md 1.4): rounds that are outstanding for too long stop counting.
+
+In round t every outstanding round s with t - s > sqrt(D / ln K) loses its flag from round t + 1 on.
+The threshold never falls and t - s grows by one a round, so the rounds past it are always the
+first `cut` ones and at most one round passes it per round: one look per round, no loop over the
+outstanding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbio.core import Array, Known
+from jaxbio.ops import Wide, wide_add, wide_value, wide_zero
+
+
+class Skipping(NamedTuple):
+    """active: int32 [], outstanding rounds that count; total (D-hat): their sum over past rounds.
+
+    cut: int32 [], rounds 1..cut are too old. pending: bool [ring_depth + 1], which of the recent
+    rounds are outstanding; the last entry takes the writes of lanes that are not due.
+    """
+
+    active: Array
+    total: Wide
+    cut: Array
+    pending: Array
+
+
+def start(known: Known) -> Skipping:
+    pending = jnp.zeros(known.ring_depth + 1, bool)
+    return Skipping(jnp.int32(0), wide_zero(), jnp.int32(0), pending)
+
+
+def total(state: Skipping) -> Wide:
+    """D-hat_t, this round's count included."""
+    return wide_add(state.total, state.active)
+
+
+def threshold(counted: Wide, num_actions: int) -> Array:
+    """sqrt(D-hat / ln K): the age at which a round is skipped."""
+    return jnp.sqrt(wide_value(counted) / math.log(num_actions))
+
+
+def advance(state: Skipping, t: Array, num_actions: int) -> Skipping:
+    """Round t, after its rate is set: count it, then skip the round that has become too old."""
+    counted = total(state)
+    candidate = state.cut + 1
+    too_old = (t - candidate).astype(counted_dtype(counted)) > threshold(counted, num_actions)
+    depth = state.pending.shape[0] - 1
+    flag = lax.dynamic_index_in_dim(state.pending, candidate & (depth - 1), keepdims=False)
+    outstanding = too_old & flag & (t - candidate < depth)
+    return state._replace(
+        active=state.active - outstanding.astype(jnp.int32),
+        total=counted,
+        cut=state.cut + too_old.astype(jnp.int32),
+    )
+
+
+def counted_dtype(counted: Wide) -> jnp.dtype:
+    return wide_value(counted).dtype
+
+
+def settle(state: Skipping, t: Array, rounds: Array, due: Array) -> Skipping:
+    """End of round t: the rounds that are due leave, round t joins unless it is due itself.
+
+    rounds: int32 [M + 1] and due: bool [M + 1], the last lane is round t.
+    """
+    counted = due & (rounds > state.cut)
+    leaving = jnp.sum(counted[:-1].astype(jnp.int32))
+    depth = state.pending.shape[0] - 1
+    pending = lax.dynamic_update_index_in_dim(state.pending, ~due[-1], t & (depth - 1), 0)
+    for lane in range(rounds.shape[0] - 1):
+        slot = jnp.where(due[lane], rounds[lane] & (depth - 1), depth)
+        pending = lax.dynamic_update_index_in_dim(pending, jnp.bool_(False), slot, 0)
+    joins = (~due[-1]).astype(jnp.int32)
+    return state._replace(active=state.active + joins - leaving, pending=pending)

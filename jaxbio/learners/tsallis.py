@@ -1,0 +1,124 @@
+"""Delayed Tsallis-INF: FTRL with the hybrid regulariser of Zimmert and Seldin 2020."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxbio import checks
+from jaxbio.core import (
+    Array,
+    Arrivals,
+    Known,
+    Play,
+    float_dtype,
+    multiplier,
+    pytree,
+    round_number,
+    set_field,
+    static,
+)
+from jaxbio.learners import skipping
+from jaxbio.learners.exp3 import add_losses
+from jaxbio.ops import Wide, pick, select, wide_add, wide_value, wide_zero
+
+OUTER_STEPS = 12
+INNER_STEPS = 6
+
+
+def hybrid_minimiser(losses: Array, tsallis: Array, entropy: Array) -> Array:
+    """[K]: argmin over the simplex of <losses, x> - 2 tsallis sum sqrt(x) + entropy sum x ln x.
+
+    Nested Newton steps (algorithms.md 2.2), each monotone from where it starts, so that a fixed
+    number of them needs no safeguard: outer on the multiplier of the constraint from the right end
+    of its bracket, inner on y = x^(-1/2) from y = 1. losses: [K], minimum 0; tsallis > 0;
+    entropy >= 0.
+    """
+    multiplier_ = entropy - tsallis
+    y = jnp.ones_like(losses)
+    for _ in range(OUTER_STEPS):
+        target = losses - multiplier_ + entropy
+        for _ in range(INNER_STEPS):
+            value = tsallis * y + 2.0 * entropy * jnp.log(y)
+            y = jnp.maximum(y + (target - value) / (tsallis + 2.0 * entropy / y), 1.0)
+        x = 1.0 / (y * y)
+        slope = jnp.sum(x / (0.5 * tsallis * y + entropy))
+        multiplier_ = multiplier_ - (jnp.sum(x) - 1.0) / slope
+    return x / jnp.sum(x)
+
+
+class TsallisTicket(NamedTuple):
+    """weight: float [], 1 / x of the time of play; round: int32 [] if skipping."""
+
+    weight: Array
+    round: Array | None
+
+
+class TsallisState(NamedTuple):
+    """cumulative (L-hat): [K], relative to its minimum; total (D): sum of outstanding counts."""
+
+    cumulative: Array
+    total: Wide
+    outstanding: Array
+    skipped: skipping.Skipping | None
+
+
+@pytree
+class TsallisINF:
+    """Delayed Tsallis-INF (algorithms.md 2.1); without delay it is plain Tsallis-INF.
+
+    tuning: "simple" b_t = sqrt(2 D_t / ln K); "skipping" b_t = sqrt(D_t / ln K), where rounds
+      outstanding for more than b_t rounds no longer count in D_t.
+    scale: multiplies the learning rates (divides the regulariser); a number or an optax schedule.
+    """
+
+    tuning: str = static("simple")
+    scale: Any = 1.0
+
+    def __post_init__(self) -> None:
+        checks.choice("tuning", self.tuning, ("simple", "skipping"))
+        set_field(self, "scale", checks.rate_scale("scale", self.scale))
+
+    def init(self, known: Known) -> TsallisState:
+        skipped = skipping.start(known) if self.tuning == "skipping" else None
+        cumulative = jnp.zeros(known.num_actions, float_dtype())
+        return TsallisState(cumulative, wide_zero(), jnp.int32(0), skipped)
+
+    def entropy_weight(self, state: TsallisState) -> Array:
+        """b_t."""
+        num_actions = state.cumulative.shape[0]
+        if state.skipped is not None:
+            return skipping.threshold(skipping.total(state.skipped), num_actions)
+        counted = wide_add(state.total, state.outstanding)
+        return jnp.sqrt(2.0 * wide_value(counted) / math.log(num_actions))
+
+    def probabilities(self, state: TsallisState, t: Array) -> Array:
+        """[K]: x_t."""
+        scale = multiplier(self.scale, t)
+        tsallis = jnp.sqrt(round_number(t)) / scale
+        return hybrid_minimiser(state.cumulative, tsallis, self.entropy_weight(state) / scale)
+
+    def act(self, state: TsallisState, t: Array, u: Array) -> tuple[Array, TsallisTicket]:
+        x = self.probabilities(state, t)
+        action = pick(x, u)
+        return action, TsallisTicket(
+            1.0 / select(x, action), t if state.skipped is not None else None
+        )
+
+    def learn(
+        self, state: TsallisState, t: Array, play: Play, arrivals: Arrivals
+    ) -> tuple[TsallisState, TsallisTicket]:
+        ticket: TsallisTicket = arrivals.play.ticket
+        skipped = state.skipped
+        if skipped is not None:
+            skipped = skipping.advance(skipped, t, state.cumulative.shape[0])
+            skipped = skipping.settle(skipped, t, ticket.round, arrivals.due)
+        new = TsallisState(
+            add_losses(state.cumulative, arrivals, ticket.weight),
+            wide_add(state.total, state.outstanding),
+            state.outstanding + 1 - jnp.sum(arrivals.due.astype(jnp.int32)),
+            skipped,
+        )
+        return new, play.ticket

@@ -1,0 +1,132 @@
+"""Small numerical pieces for code that runs inside the loop: elementwise, sums, nothing else.
+
+No gather, no scatter, no matrix product: on the tiny axes of a bandit a masked sum is faster, and
+its result does not depend on how many runs are played side by side.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbio.core import Array, float_dtype
+
+UNROLLED = 32  # up to this length a cumulative sum is written out term by term
+
+
+def one_hot(index: Array, size: int) -> Array:
+    """bool [size, *index.shape]: True where the position equals `index`."""
+    positions = lax.iota(jnp.int32, size).reshape(size, *(1,) * jnp.ndim(index))
+    return positions == index
+
+
+def select(values: Array, index: Array) -> Array:
+    """values[index] along the first axis, as a masked sum. values: [n] or [n, ...]; index: []."""
+    mask = one_hot(index, values.shape[0]).reshape(-1, *(1,) * (values.ndim - 1))
+    return jnp.sum(jnp.where(mask, values, jnp.zeros((), values.dtype)), axis=0)
+
+
+def sum_by(index: Array, values: Array, size: int) -> Array:
+    """[size]: the sum of values[lanes] over the lanes with each index; index: int32 [lanes]."""
+    mask = one_hot(index, size)
+    return jnp.sum(jnp.where(mask, values, jnp.zeros((), values.dtype)), axis=1)
+
+
+def count_by(index: Array, due: Array, size: int) -> Array:
+    """int32 [size]: how many lanes that are due have each index."""
+    return jnp.sum((one_hot(index, size) & due).astype(jnp.int32), axis=1)
+
+
+def cumulative(values: Array) -> Array:
+    """Cumulative sums of values [n]; added one after the other for short axes."""
+    if values.shape[0] > UNROLLED:
+        return jnp.cumsum(values)
+    sums = [values[0]]
+    for i in range(1, values.shape[0]):
+        sums.append(sums[-1] + values[i])
+    return jnp.stack(sums)
+
+
+def pick(weights: Array, u: Array) -> Array:
+    """An index drawn in proportion to weights [K]: their cumulative sums inverted at u."""
+    sums = cumulative(weights)
+    return jnp.sum((u * sums[-1] >= sums[:-1]).astype(jnp.int32))
+
+
+def argmin_fair(values: Array, u: Array) -> Array:
+    """The index of the least of values [K]; ties are broken at random by u."""
+    ties = (values == jnp.min(values)).astype(jnp.int32)
+    before = cumulative(ties)
+    chosen = jnp.floor(u * before[-1].astype(u.dtype)).astype(jnp.int32)
+    return jnp.sum((before <= jnp.minimum(chosen, before[-1] - 1)).astype(jnp.int32))
+
+
+class Wide(NamedTuple):
+    """A non-negative counter past 2**31, kept exactly in two int32 words: high * 2**24 + low."""
+
+    high: Array
+    low: Array
+
+
+WIDE_BITS = 24
+
+
+def wide_zero() -> Wide:
+    return Wide(jnp.int32(0), jnp.int32(0))
+
+
+def wide_add(total: Wide, amount: Array) -> Wide:
+    """Add 0 <= amount < 2**30."""
+    low = total.low + amount
+    return Wide(total.high + (low >> WIDE_BITS), low & ((1 << WIDE_BITS) - 1))
+
+
+def wide_value(total: Wide) -> Array:
+    """The counter as a float."""
+    dtype = float_dtype()
+    return total.high.astype(dtype) * (2.0**WIDE_BITS) + total.low.astype(dtype)
+
+
+class Sum(NamedTuple):
+    """A compensated (Kahan) sum: float32 loses nothing that matters over 10**8 terms.
+
+    total, error: float, any shape.
+    """
+
+    total: Array
+    error: Array
+
+
+def sum_zero(*shape: int) -> Sum:
+    return Sum(jnp.zeros(shape, float_dtype()), jnp.zeros(shape, float_dtype()))
+
+
+def sum_add(total: Sum, amount: Array) -> Sum:
+    corrected = amount - total.error
+    new = total.total + corrected
+    return Sum(new, (new - total.total) - corrected)
+
+
+class Means(NamedTuple):
+    """Counts and sums of what was observed for each of n things. count: int32 [n]; sum: Sum [n]."""
+
+    count: Array
+    sum: Sum
+
+
+def means_zero(size: int) -> Means:
+    return Means(jnp.zeros(size, jnp.int32), sum_zero(size))
+
+
+def means_add(means: Means, index: Array, values: Array, due: Array) -> Means:
+    """Take in the lanes that are due. index: int32 [lanes]; values: [lanes]; due: bool [lanes]."""
+    size = means.count.shape[0]
+    amount = sum_by(index, jnp.where(due, values, jnp.zeros((), values.dtype)), size)
+    return Means(means.count + count_by(index, due, size), sum_add(means.sum, amount))
+
+
+def means_value(means: Means) -> Array:
+    """[n]: the averages, 0 where nothing has been observed."""
+    return means.sum.total / jnp.maximum(means.count, 1).astype(means.sum.total.dtype)

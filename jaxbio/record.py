@@ -1,0 +1,47 @@
+"""Results on the host: small sums come from the device, large ones are made here in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Many runs of one learner.
+
+    rounds: int [points], 1-based, the last is the horizon. regret: float64 [runs, points],
+    pseudo-regret in the sense of the environment's regime, against the best action of the whole
+    horizon. loss: float64 [runs, points], the realised loss so far. info: name -> [runs].
+    """
+
+    rounds: np.ndarray
+    regret: np.ndarray
+    loss: np.ndarray
+    info: dict[str, np.ndarray]
+    replay: Callable[[], np.ndarray] = field(repr=False)
+
+    @property
+    def final_regret(self) -> np.ndarray:
+        """[runs]: pseudo-regret at the horizon."""
+        return self.regret[:, -1]
+
+    @cached_property
+    def realized_regret(self) -> np.ndarray:
+        """[runs, points]: realised loss minus that of the action that did best in hindsight.
+
+        What the other actions would have cost does not depend on the learner, so it is left out of
+        the games and played when it is first asked for.
+        """
+        every = np.cumsum(self.replay(), axis=1)  # [runs, points, K]
+        best = np.argmin(every[:, -1, :], axis=1)
+        return self.loss - np.take_along_axis(every, best[:, None, None], axis=2)[:, :, 0]
+
+
+def at_recorded(increments: np.ndarray, stops: np.ndarray, rounds: np.ndarray) -> np.ndarray:
+    """Increments [stops, ...] between all stops -> increments between the recorded ones."""
+    total = np.cumsum(increments.astype(np.float64), axis=0)[np.searchsorted(stops, rounds)]
+    return np.diff(total, axis=0, prepend=0)

@@ -1,0 +1,143 @@
+"""The ring: plays on their way to the learner, filed under the round in which they arrive.
+
+The only place that knows slots. Entry [slot, lane] holds a play that arrives in the round with that
+slot. One write per round at the play's own arrival slot, then one read of a row: the read needs no
+index per run, several arrivals are neighbouring lanes, and the row is read after the write, so the
+compiled loop updates the ring in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbio.core import Array, Arrivals, Play
+
+COUNT_BITS = 12  # lanes <= 4095
+MAX_LANES = (1 << COUNT_BITS) - 1
+SMALLEST = 64
+
+
+class Ring(NamedTuple):
+    """words: list of arrays [depth, lanes], the packed plays.
+
+    filed: int32 [depth], how many plays wait in the slot, stamped with the slot's revolution (a
+    stale stamp means none); None where every delay is the same, so that one play arrives a round.
+    overflow: bool [], a play found no lane.
+    """
+
+    words: list[Array]
+    filed: Array | None
+    overflow: Array
+
+
+class Codec(NamedTuple):
+    """How a play is packed: actions, states and flags share one word where they fit."""
+
+    treedef: Any
+    bits: tuple[int, ...]  # bits of each leaf in the shared word; 0 for a leaf with its own array
+
+    def pack(self, play: Play) -> list[Array]:
+        leaves = jax.tree.leaves(play)
+        shared, shift = jnp.int32(0), 0
+        for leaf, bits in zip(leaves, self.bits, strict=True):
+            if bits:
+                shared = shared | (leaf.astype(jnp.int32) << shift)
+                shift += bits
+        own = [leaf for leaf, bits in zip(leaves, self.bits, strict=True) if not bits]
+        return [shared, *own] if shift else own
+
+    def unpack(self, words: list[Array], template: Play) -> Play:
+        shared, own = words[0], list(words[1:] if any(self.bits) else words)
+        leaves, shift = [], 0
+        for like, bits in zip(jax.tree.leaves(template), self.bits, strict=True):
+            if bits:
+                leaves.append(((shared >> shift) & ((1 << bits) - 1)).astype(like.dtype))
+                shift += bits
+            else:
+                leaves.append(own.pop(0))
+        return jax.tree.unflatten(self.treedef, leaves)
+
+
+def depth_for(longest: int, horizon: int) -> int:
+    """Slots for delays up to `longest` within `horizon` rounds: the next power of 4, from 64.
+
+    Powers of 4 so that most new delays find a program that is already compiled.
+    """
+    needed = min(longest, horizon) + 1
+    depth = SMALLEST
+    while depth < needed:
+        depth *= 4
+    return depth
+
+
+def codec(template: Play, num_actions: int, state_slots: int) -> Codec:
+    """Plan the packing of plays like `template`, whose leaves are scalars."""
+    leaves, treedef = jax.tree.flatten(template)
+    limits = {0: num_actions, 1: state_slots}  # Play's first two leaves
+    bits = [
+        max(1, (limits[i] - 1).bit_length()) if i in limits else int(leaf.dtype == bool)
+        for i, leaf in enumerate(leaves)
+    ]
+    while sum(bits) > 31:
+        bits[bits.index(max(bits))] = 0
+    return Codec(treedef, tuple(bits))
+
+
+def empty(plan: Codec, template: Play, depth: int, lanes: int, counted: bool) -> Ring:
+    words = [jnp.zeros((depth, lanes), word.dtype) for word in plan.pack(template)]
+    filed = jnp.zeros(depth, jnp.int32) if counted else None
+    return Ring(words, filed, jnp.bool_(False))
+
+
+def write(ring: Ring, plan: Codec, play: Play, t: Array, delay: Array) -> Ring:
+    """File round t's play under round t + delay. A delay of 0 leaves nothing to wait for.
+
+    A delay past the end of the ring never arrives within the horizon (see `depth_for`) and lands
+    in the slot that has just been read.
+    """
+    depth, lanes = ring.words[0].shape
+    due_round = t + jnp.minimum(delay, depth - 1)
+    slot = due_round & (depth - 1)
+    lane, filed, overflow = jnp.int32(0), ring.filed, ring.overflow
+    if filed is not None:
+        entry = lax.dynamic_index_in_dim(filed, slot, keepdims=False)
+        stamp = _stamp(due_round, depth)
+        lane = jnp.where(entry & ~MAX_LANES == stamp, entry & MAX_LANES, 0)
+        waits = delay > 0
+        filed = lax.dynamic_update_index_in_dim(
+            filed, jnp.where(waits, stamp | (lane + 1), entry), slot, 0
+        )
+        overflow = overflow | (waits & (lane >= lanes))
+        lane = jnp.minimum(lane, lanes - 1)
+    words = [
+        lax.dynamic_update_slice(array, word.reshape(1, 1), (slot, lane))
+        for array, word in zip(ring.words, plan.pack(play), strict=True)
+    ]
+    return Ring(words, filed, overflow)
+
+
+def read(ring: Ring, plan: Codec, template: Play, t: Array, delay: Array) -> Arrivals:
+    """What arrives at the end of round t, from the M = lanes older rounds: leaves [M]."""
+    depth, lanes = ring.words[0].shape
+    slot = t & (depth - 1)
+    row = [lax.dynamic_index_in_dim(word, slot, keepdims=False) for word in ring.words]
+    if ring.filed is None:
+        due = jnp.broadcast_to((delay > 0) & (t > delay), (1,))
+    else:
+        entry = lax.dynamic_index_in_dim(ring.filed, slot, keepdims=False)
+        count = jnp.where(entry & ~MAX_LANES == _stamp(t, depth), entry & MAX_LANES, 0)
+        due = lax.iota(jnp.int32, lanes) < count
+    play = plan.unpack(row, template)
+    return Arrivals(play._replace(loss=jnp.where(due, play.loss, 0)), due)
+
+
+def _stamp(t: Array, depth: int) -> Array:
+    """The revolution of the ring in which round t falls, in the bits above the count.
+
+    Never 0 in the first revolutions, so that an empty ring holds no valid stamp.
+    """
+    return ((t >> (depth.bit_length() - 1)) + 1) << COUNT_BITS

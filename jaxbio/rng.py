@@ -1,0 +1,120 @@
+"""Randomness: a function of (root seed, run, round, purpose), never of batch, learner or device.
+
+Threefry is a keyed function of a counter. A run's key comes from (seed, run) through `jax.random`;
+every number of a run is one word of the block at counter (round, purpose and index). So the state
+that round t would show for any action is fixed beforehand (the environment is oblivious), and only
+the word for the action taken is ever computed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbio.core import Array, float_dtype
+
+ROUND, STATE, LOSS, DELAY, DRAW = range(5)  # purposes
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def root_key(seed: Any) -> Array:
+    """A typed threefry key from an integer seed; a key passes through."""
+    if jnp.issubdtype(jnp.result_type(seed), jax.dtypes.prng_key):
+        return seed
+    return jax.random.key(seed, impl="threefry2x32")
+
+
+def run_key(seed: Any, run: Any) -> Array:
+    """uint32 [2]: the key words of one run."""
+    return jax.random.key_data(jax.random.fold_in(root_key(seed), run))
+
+
+def run_keys(seed: Any, runs: Any) -> Array:
+    """uint32 [2, len(runs)]: the key words of several runs, runs last."""
+    return jax.vmap(run_key, in_axes=(None, 0), out_axes=-1)(root_key(seed), jnp.asarray(runs))
+
+
+def threefry(key: Array, counter0: Array, counter1: Array) -> tuple[Array, Array]:
+    """Threefry-2x32 with 20 rounds, written out so that it fuses into the loop."""
+
+    def rotate(x: Array, by: int) -> Array:
+        return (x << np.uint32(by)) | (x >> np.uint32(32 - by))
+
+    keys = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
+    x0, x1 = counter0 + keys[0], counter1 + keys[1]
+    for i in range(5):
+        for by in ROTATIONS[i % 2]:
+            x0 = x0 + x1
+            x1 = rotate(x1, by) ^ x0
+        x0 = x0 + keys[(i + 1) % 3]
+        x1 = x1 + keys[(i + 2) % 3] + np.uint32(i + 1)
+    return x0, x1
+
+
+def block(key: Array, t: Array, purpose: int, index: Any = 0) -> tuple[Array, Array]:
+    """The two words of (round, purpose, index)."""
+    place = jnp.asarray(index).astype(jnp.uint32) | np.uint32(purpose << 24)
+    return threefry(key, t.astype(jnp.uint32), place)
+
+
+def unit(word: Array) -> Array:
+    """A uniform in [0, 1) of 24 bits."""
+    return (word >> np.uint32(8)).astype(float_dtype()) * 2.0**-24
+
+
+def open_unit(word: Array) -> Array:
+    """A uniform strictly inside (0, 1), of 23 bits."""
+    return ((word >> np.uint32(9)).astype(float_dtype()) + 0.5) * 2.0**-23
+
+
+def round_uniforms(key: Array, t: Array) -> tuple[Array, Array]:
+    """The learner's uniform of round t, and the one behind the losses of round t."""
+    word0, word1 = block(key, t, ROUND)
+    return unit(word0), unit(word1)
+
+
+def draws(key: Array, t: Array, count: int) -> Array:
+    """[count] uniforms strictly inside (0, 1) for a learner that wants more than one per round."""
+    word0, word1 = block(key, t, DRAW, lax.iota(jnp.int32, (count + 1) // 2))
+    return open_unit(jnp.concatenate([word0, word1]))[:count]
+
+
+def state_uniform(key: Array, t: Array, action: Array) -> Array:
+    """The uniform behind s_t(action): independent across rounds and actions."""
+    return unit(block(key, t, STATE, action)[0])
+
+
+def loss_uniform(key: Array, t: Array, state: Array) -> Array:
+    """A uniform behind l_t(state) that is independent across states too."""
+    return unit(block(key, t, LOSS, state)[0])
+
+
+def delay_word(key: Array, t: Array) -> Array:
+    """32 random bits behind d_t."""
+    return block(key, t, DELAY)[0]
+
+
+def gamma(shape: Array, normals: Array, accepts: Array) -> Array:
+    """Gamma(shape >= 1) by Marsaglia and Tsang with a fixed number of proposals, no loop.
+
+    Each proposal is accepted with probability at least 0.95; the first accepted one is the sample.
+    With n proposals none is accepted with probability below 0.05**n (1.6e-8 for 6), and then the
+    mode d is returned, so the total variation from the exact law is below that.
+
+    shape: [...]; normals, accepts: uniforms in (0, 1), [proposals, ...].
+    """
+    d = shape - 1.0 / 3.0
+    x = lax.erf_inv(2.0 * normals - 1.0) * np.sqrt(2.0)
+    base = 1.0 + x / jnp.sqrt(9.0 * d)
+    w = base * base * base
+    positive = w > 0
+    safe = jnp.where(positive, w, 1.0)
+    accepted = positive & (jnp.log(accepts) < x * x / 2.0 + d - d * safe + d * jnp.log(safe))
+    sample = d
+    for i in reversed(range(normals.shape[0])):
+        sample = jnp.where(accepted[i], d * safe[i], sample)
+    return sample

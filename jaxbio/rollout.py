@@ -1,0 +1,447 @@
+"""One run, pure: the loop over rounds, and what is recorded on the way.
+
+`step` is the whole game in one function of one run. `rollout` loops it for one run and composes
+with the user's own transformations; `simulate` loops it for blocks of runs side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbio import checks, ring, rng
+from jaxbio.batching import runs_last
+from jaxbio.core import (
+    Array,
+    Arrivals,
+    Known,
+    Play,
+    as_arrays,
+    check_learner,
+    draws_of,
+    float_dtype,
+    is_concrete,
+    pytree,
+    static,
+)
+from jaxbio.environment.environment import Environment
+from jaxbio.ops import Sum, Wide, select, sum_add, sum_zero, wide_add, wide_value, wide_zero
+
+MAX_HORIZON = 2**30
+MEASURED_TOGETHER = 128  # runs whose delays are looked at side by side
+
+
+class Facts(NamedTuple):
+    """What the runner counts itself: int32 [] each, total a Wide.
+
+    outstanding: sigma_t, losses that have not arrived at the end of the round; most: sigma_max;
+    total: sum of the counts at the beginnings of rounds, the clipped total delay; arrived.
+    """
+
+    outstanding: Array
+    most: Array
+    total: Wide
+    arrived: Array
+
+
+class Tally(NamedTuple):
+    """Sums since the last recorded round: pseudo-regret and realised loss, float [] each."""
+
+    regret: Sum
+    loss: Sum
+
+
+class Carry(NamedTuple):
+    """The state of a run between rounds. arriving: what is due at the end of the next round."""
+
+    learner: Any
+    ring: ring.Ring
+    arriving: Arrivals
+    facts: Facts
+    tally: Tally
+
+
+class Round(NamedTuple):
+    """One round as it was played: scalars, or [T] each in a trajectory.
+
+    ticket: as it was filed, with what the learner decided at the end of the round.
+    """
+
+    action: Array
+    state: Array
+    loss: Array
+    delay: Array
+    ticket: Any
+
+
+@pytree
+class Game:
+    """Everything a run is a function of, apart from its key.
+
+    best: int32 [], the best action of the whole horizon. lanes: how many losses of older rounds can
+    arrive in one round.
+    """
+
+    env: Environment
+    learner: Any
+    known: Known
+    best: Array
+    lanes: int = static()
+
+    @property
+    def template(self) -> Play:
+        """A play with the types of this game: scalars."""
+        u = self.uniforms(jnp.zeros(2, jnp.uint32), jnp.int32(1))[0]
+        shapes = jax.eval_shape(
+            lambda k, u: self.learner.act(self.learner.init(k), jnp.int32(1), u), self.known, u
+        )
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes[1])
+        return Play(jnp.int32(0), jnp.int32(0), jnp.zeros((), float_dtype()), zeros)
+
+    def uniforms(self, key: Array, t: Array) -> tuple[Array, Array]:
+        """The learner's uniform(s) and the one behind the losses, of round t."""
+        mine, losses = rng.round_uniforms(key, t)
+        count = draws_of(self.learner, self.known.num_actions)
+        return (mine if count == 1 else rng.draws(key, t, count)), losses
+
+    @property
+    def codec(self) -> ring.Codec:
+        return ring.codec(self.template, self.known.num_actions, self.known.state_slots)
+
+
+def make_game(env: Environment, learner: Any, horizon: Any, ring_depth: int, lanes: int) -> Game:
+    """Put a game together; env and learner become trees of arrays."""
+    env, learner = as_arrays(env), as_arrays(learner)
+    horizon = jnp.asarray(horizon, jnp.int32)
+    constant = env.delays.constant
+    delay = env.delays.delay(jnp.zeros(2, jnp.uint32), jnp.int32(1)) if constant else jnp.int32(-1)
+    known = Known(
+        jnp.asarray(env.real_states, jnp.int32),
+        horizon,
+        delay,
+        env.num_actions,
+        env.state_slots,
+        ring_depth,
+    )
+    return Game(env, learner, known, env.best_action(horizon), lanes)
+
+
+def begin(game: Game) -> Carry:
+    """Before the first round."""
+    template, plan = game.template, game.codec
+    counted = not game.env.delays.constant
+    slots = ring.empty(plan, template, game.known.ring_depth, game.lanes, counted)
+    none = jax.tree.map(lambda x: jnp.zeros((game.lanes, *x.shape), x.dtype), template)
+    zero = jnp.int32(0)
+    return Carry(
+        game.learner.init(game.known),
+        slots,
+        Arrivals(none, jnp.zeros(game.lanes, bool)),
+        Facts(zero, zero, wide_zero(), zero),
+        Tally(sum_zero(), sum_zero()),
+    )
+
+
+def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
+    """Round t of one run."""
+    env, learner, plan = game.env, game.learner, game.codec
+    u, u_loss = game.uniforms(key, t)
+    action, ticket = learner.act(carry.learner, t, u)
+    state = env.state(key, t, action)
+    loss = env.losses.loss(key, t, state, u_loss)
+    delay = env.delays.delay(key, t)
+    # One kernel per stage: without the cut, XLA computes the draw again for every later use.
+    action, ticket, state, loss, delay = lax.optimization_barrier(
+        (action, ticket, state, loss, delay)
+    )
+    at_once = delay == 0
+    play = Play(action, state, jnp.where(at_once, loss, 0), ticket)
+    arrivals = _with_own(carry.arriving, play, at_once)
+    learned, ticket = learner.learn(carry.learner, t, play, arrivals)
+    filed = play._replace(loss=loss, ticket=_like(ticket, play.ticket))
+    slots = ring.write(carry.ring, plan, filed, t, delay)
+    slots = slots._replace(words=lax.optimization_barrier(slots.words))
+    arriving = ring.read(slots, plan, game.template, t + 1, delay)
+    regret = env.pseudo_loss(t, action) - env.pseudo_loss(t, game.best)
+    tally = Tally(sum_add(carry.tally.regret, regret), sum_add(carry.tally.loss, loss))
+    facts = _count(carry.facts, arrivals.due)
+    played = Round(action, state, loss, delay, filed.ticket)
+    return Carry(learned, slots, arriving, facts, tally), played
+
+
+def _with_own(arriving: Arrivals, play: Play, due: Array) -> Arrivals:
+    """The lanes of older rounds, then the round just played: leaves [M + 1]."""
+    lanes = jax.tree.map(lambda old, own: jnp.concatenate([old, own[None]]), arriving.play, play)
+    return Arrivals(lanes, jnp.concatenate([arriving.due, due[None]]))
+
+
+def _like(ticket: Any, template: Any) -> Any:
+    if jax.tree.structure(ticket) != jax.tree.structure(template):
+        raise TypeError(
+            "learn must return a ticket like the one act handed out, but act gave "
+            f"{jax.tree.structure(template)} and learn returned {jax.tree.structure(ticket)}"
+        )
+    return ticket
+
+
+def _count(facts: Facts, due: Array) -> Facts:
+    arrived = jnp.sum(due.astype(jnp.int32))
+    outstanding = facts.outstanding + 1 - arrived
+    return Facts(
+        outstanding,
+        jnp.maximum(facts.most, outstanding),
+        wide_add(facts.total, facts.outstanding),
+        facts.arrived + arrived,
+    )
+
+
+class Curve(NamedTuple):
+    """Increments between recorded rounds: float [points] each."""
+
+    regret: Array
+    loss: Array
+
+
+def play_points(
+    one_round: Callable[[Array, Carry], Carry], carry: Carry, last: Array, rounds: Array
+) -> tuple[Carry, Curve]:
+    """Play on from round `last` and record at each of `rounds` [points].
+
+    A recorded round equal to the one before it plays nothing, so `rounds` may be padded.
+    """
+
+    def point(state: tuple[Carry, Array], until: Array) -> tuple[tuple[Carry, Array], Curve]:
+        carry, last = state
+        carry = lax.fori_loop(last + 1, until + 1, one_round, carry)
+        tally = carry.tally
+        empty = jax.tree.map(jnp.zeros_like, tally)
+        curve = Curve(tally.regret.total, tally.loss.total)
+        return (carry._replace(tally=empty), jnp.maximum(until, last)), curve
+
+    (carry, _), curve = lax.scan(point, (carry, last), rounds)
+    return carry, curve
+
+
+def summary(game: Game, carry: Carry) -> dict[str, Any]:
+    """The facts of a run: scalars. A learner's own facts take the place of the runner's."""
+    facts = carry.facts
+    played = facts.outstanding + facts.arrived
+    info = {
+        "waiting_rounds": played,
+        "total_perceived_delay": facts.total,
+        "rounds_fed": facts.arrived,
+        "switch_round": jnp.int32(2**31 - 1),
+        "sigma_max": facts.most,
+        "total_delay": facts.total,
+        "arrived": facts.arrived,
+        "overflow": carry.ring.overflow,
+    }
+    if hasattr(game.learner, "facts"):
+        info |= game.learner.facts(carry.learner)
+    info["switch_round"] = jnp.minimum(info["switch_round"], game.known.horizon + 1)
+    return {
+        name: wide_value(value) if isinstance(value, Wide) else value
+        for name, value in info.items()
+    }
+
+
+def comparators(env: Environment, key: Array, t: Array, totals: Sum) -> Sum:
+    """Add round t's realised loss of every action, l_t(s_t(a)), to totals [K]."""
+    u = rng.round_uniforms(key, t)[1]
+    rows = []
+    for action in range(env.num_actions):
+        state = env.state(key, t, jnp.int32(action))
+        rows.append(env.losses.loss(key, t, state, u))
+    return sum_add(totals, jnp.stack(rows))
+
+
+def compare_points(
+    one_round: Callable[[Array, Sum], Sum], totals: Sum, last: Array, rounds: Array
+) -> tuple[Sum, Array]:
+    """Increments of every action's realised loss between recorded rounds: [points, K, ...]."""
+
+    def point(state: tuple[Sum, Array], until: Array) -> tuple[tuple[Sum, Array], Array]:
+        totals, last = state
+        totals = lax.fori_loop(last + 1, until + 1, one_round, totals)
+        empty = jax.tree.map(jnp.zeros_like, totals)
+        return (empty, jnp.maximum(until, last)), totals.total
+
+    (totals, _), increments = lax.scan(point, (totals, last), rounds)
+    return totals, increments
+
+
+class Record(NamedTuple):
+    """What one run leaves: rounds int32 [points]; regret, realized_regret, loss: float [points],
+    sums up to each recorded round; info: named scalars.
+    """
+
+    rounds: Array
+    regret: Array
+    realized_regret: Array
+    loss: Array
+    info: dict[str, Array]
+
+
+def rollout(
+    env: Environment,
+    learner: Any,
+    seed: Any,
+    horizon: int,
+    *,
+    run: Any = 0,
+    rounds: Any = 200,
+    ring_depth: int | None = None,
+    lanes: int | None = None,
+) -> Record:
+    """Play one run: a pure function that composes with jit, vmap and shard_map.
+
+    Args:
+      env, learner: pytrees; their numbers may be traced.
+      seed: an integer or a typed key; with `run` it fixes the run, as in `simulate`.
+      horizon: T, static.
+      run: the run's index; may be traced.
+      rounds: how many rounds to record, spread evenly, or which ones.
+      ring_depth, lanes: sizes of the ring. They are read off the delays where those have values;
+        with traced delays pass them (`ring_sizes` gives them for concrete ones).
+    Returns:
+      A Record. Its realised regret costs a second loop over the rounds; under jit it is not
+      computed unless it is used.
+    """
+    points = recorded_rounds(rounds, checks.integer("horizon", horizon, 1, MAX_HORIZON))
+    game = _one_game(env, learner, seed, run, horizon, ring_depth, lanes)
+    key = rng.run_key(seed, run)
+    start, stops = jnp.int32(0), jnp.asarray(points, jnp.int32)
+    one_round = lambda t, carry: step(game, key, t, carry)[0]  # noqa: E731
+    carry, curve = play_points(one_round, begin(game), start, stops)
+    others = sum_zero(game.known.num_actions)
+    world = partial(comparators, game.env, key)
+    _, increments = compare_points(world, others, start, stops)
+    every = jnp.cumsum(increments, axis=0)
+    loss = jnp.cumsum(curve.loss)
+    best = select(every.T, jnp.argmin(every[-1]).astype(jnp.int32))
+    info = summary(game, carry)
+    return Record(stops, jnp.cumsum(curve.regret), loss - best, loss, info)
+
+
+def trajectory(
+    env: Environment,
+    learner: Any,
+    seed: Any,
+    horizon: int,
+    *,
+    run: Any = 0,
+    ring_depth: int | None = None,
+    lanes: int | None = None,
+) -> Round:
+    """Play the run that `rollout` plays and keep every round of it: leaves [T].
+
+    For looking closely at one run; memory grows with the horizon.
+    """
+    game = _one_game(env, learner, seed, run, horizon, ring_depth, lanes)
+    key = rng.run_key(seed, run)
+
+    def one_round(carry: Carry, t: Array) -> tuple[Carry, Round]:
+        return step(game, key, t, carry)
+
+    return lax.scan(one_round, begin(game), jnp.arange(1, horizon + 1, dtype=jnp.int32))[1]
+
+
+def _one_game(
+    env: Environment,
+    learner: Any,
+    seed: Any,
+    run: Any,
+    horizon: int,
+    ring_depth: int | None,
+    lanes: int | None,
+) -> Game:
+    """Check the players and put their game together."""
+    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
+    checks.learner("learner", learner)
+    if all(is_concrete(leaf) for leaf in jax.tree.leaves(env)):
+        env.check(horizon)
+        check_learner(learner, env)
+    if ring_depth is None or lanes is None:
+        sizes = ring_sizes(env, seed, [run], horizon)
+        ring_depth, lanes = ring_depth or sizes[0], lanes or sizes[1]
+    return make_game(env, learner, horizon, ring_depth, lanes)
+
+
+def recorded_rounds(rounds: Any, horizon: int) -> np.ndarray:
+    """int32 [points], ascending, the last one is the horizon.
+
+    rounds: how many, spread evenly over the horizon (fewer where rounds would repeat), or which.
+    """
+    if np.ndim(rounds) == 0:
+        count = checks.integer("rounds", rounds, 1)
+        even = np.round(np.arange(1, count + 1) * (horizon / count)).astype(np.int64)
+        return np.unique(np.clip(even, 1, horizon)).astype(np.int32)
+    chosen = np.unique(checks.integers("rounds", rounds, 1, "[points]", low=1))
+    if chosen[-1] > horizon:
+        raise ValueError(f"rounds must be at most the horizon {horizon}, but got {chosen[-1]}")
+    return np.unique(np.append(chosen, horizon)).astype(np.int32)
+
+
+def ring_sizes(env: Environment, seed: Any, runs: Any, horizon: int) -> tuple[int, int]:
+    """(ring depth, lanes) for these runs, measured from their delays.
+
+    Delays are oblivious, so the largest number of losses that ever arrive together is known before
+    the game. Lanes are rounded up (1, 2, 4, 6, 8, 12, 16, ...) so that other seeds find the same
+    program.
+    """
+    if not all(is_concrete(leaf) for leaf in jax.tree.leaves((env.delays, seed, runs))):
+        raise ValueError(
+            "the sizes of the ring cannot be read off traced delays, seeds or runs: "
+            "pass ring_depth=... and lanes=... to rollout"
+        )
+    depth = ring.depth_for(env.delays.longest(), horizon)
+    if env.delays.constant:
+        return depth, 1
+    most = 1
+    with jax.ensure_compile_time_eval():
+        for first in range(0, len(runs), MEASURED_TOGETHER):
+            block = np.resize(runs[first : first + MEASURED_TOGETHER], MEASURED_TOGETHER)
+            keys = rng.run_keys(seed, block)
+            counts = _most_together(as_arrays(env.delays), keys, jnp.int32(horizon), depth)
+            most = max(most, int(jnp.max(counts)))
+    if most > ring.MAX_LANES:
+        raise ValueError(
+            f"up to {most} losses arrive in one round, but at most {ring.MAX_LANES} can: "
+            "spread the delays, or shorten the horizon"
+        )
+    return depth, _rounded_lanes(most)
+
+
+def _rounded_lanes(most: int) -> int:
+    size = 1
+    while size < most:
+        size *= 2
+    return size * 3 // 4 if size >= 8 and size * 3 // 4 >= most else size
+
+
+@partial(jax.jit, static_argnums=3)
+def _most_together(delays: Any, keys: Array, horizon: Array, depth: int) -> Array:
+    """int32 [runs]: the most losses of older rounds that arrive in one round. keys: [2, runs]."""
+    runs = keys.shape[-1]
+
+    def one_round(t: Array, delays: Any, key: Array, filed: Array, most: Array) -> Any:
+        delay = delays.delay(key, t)
+        slot = (t + jnp.minimum(delay, depth - 1)) & (depth - 1)
+        waiting = lax.dynamic_index_in_dim(filed, slot, keepdims=False)
+        inside = (delay > 0) & (delay < depth) & (t <= horizon - delay)
+        count = waiting + inside.astype(jnp.int32)
+        filed = lax.dynamic_update_index_in_dim(filed, count, slot, 0)
+        cleared = lax.dynamic_update_index_in_dim(filed, jnp.int32(0), t & (depth - 1), 0)
+        return cleared, jnp.maximum(most, count)
+
+    batch = runs_last(one_round, (False, False, True, True, True), runs)
+    start = (jnp.zeros((depth, runs), jnp.int32), jnp.zeros(runs, jnp.int32))
+    return lax.fori_loop(jnp.int32(1), horizon + 1, lambda t, s: batch(t, delays, keys, *s), start)[
+        1
+    ]
