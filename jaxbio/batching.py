@@ -11,13 +11,17 @@ to `jax.vmap` itself, so it accepts whatever `jax.vmap` accepts and means the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.extend import core as jex
+
+_writes_in_loop: ContextVar[bool] = ContextVar("writes_in_loop", default=False)
 
 ELEMENTWISE = frozenset(
     """abs acos acosh add and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp clz
@@ -68,6 +72,20 @@ def runs_last(
         return jax.tree.unflatten(jax.tree.structure(shape), values)
 
     return call
+
+
+@contextmanager
+def writes_in_loop(enabled: bool) -> Iterator[None]:
+    """Write at an index per run one by one in a loop, instead of with a scatter.
+
+    Inside one native function (see `kernel`) such a loop is a plain store per run, and a scatter is
+    not possible there; kernel by kernel it would be very slow.
+    """
+    token = _writes_in_loop.set(enabled)
+    try:
+        yield
+    finally:
+        _writes_in_loop.reset(token)
 
 
 def _without_runs(x: Any, batched: bool) -> jax.ShapeDtypeStruct:
@@ -154,6 +172,8 @@ def _batched_equation(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int)
             return [lax.squeeze(x, params["dimensions"])]
         case "transpose":
             return [lax.transpose(x, (*params["permutation"], x.ndim - 1))]
+        case "stack":
+            return _bind(eqn, [v if b else _spread(v, runs) for v, b in operands])
         case "concatenate":
             return [
                 lax.concatenate(
@@ -234,23 +254,39 @@ def _read_row(operands: Sequence[tuple[Any, bool]], sizes: Sequence[int], runs: 
 
 
 def _write_row(operands: Sequence[tuple[Any, bool]], runs: int) -> jax.Array:
-    """dynamic_update_slice of one row. An index per run is one flat scatter, done in place."""
+    """dynamic_update_slice of one row, done in place."""
     (x, x_batched), (update, update_batched), indices = operands[0], operands[1], operands[2:]
     shape = _shape(operands[0])
     index, per_run, rows = _row_index(indices, shape, _shape(operands[1]))
     x = x if x_batched else _spread(x, runs)
     update = update if update_batched else _spread(update, runs)
     width = math.prod(shape) // rows
+    row = (width, runs) if width > 1 else (runs,)  # a unit axis would cost a change of layout
+    table, update = lax.reshape(x, (rows, *row)), lax.reshape(update, (1, *row))
     if not per_run:
-        table = lax.reshape(x, (rows, width, runs))
-        out = lax.dynamic_update_slice(table, lax.reshape(update, (1, width, runs)), (index, 0, 0))
+        out = lax.dynamic_update_slice(table, update, (index, *(0 for _ in row)))
+    elif _writes_in_loop.get():
+        out = _write_in_loop(table, update, index)
     else:
         positions = _flat_positions(index, width, runs)
-        flat = lax.reshape(x, (rows * width * runs,))
-        out = flat.at[positions].set(
-            lax.reshape(update, (width, runs)), mode="promise_in_bounds", unique_indices=True
+        out = (
+            table.reshape(-1)
+            .at[positions]
+            .set(update.reshape(width, runs), mode="promise_in_bounds", unique_indices=True)
         )
     return lax.reshape(out, (*shape, runs))
+
+
+def _write_in_loop(table: jax.Array, update: jax.Array, index: jax.Array) -> jax.Array:
+    """Row index[run] of table [rows, ..., runs] becomes update [1, ..., runs], run by run."""
+    inner, runs = table.shape[1:-1], table.shape[-1]
+    whole = tuple(0 for _ in inner)
+
+    def write(run: jax.Array, table: jax.Array) -> jax.Array:
+        column = lax.dynamic_slice(update, (0, *whole, run), (1, *inner, 1))
+        return lax.dynamic_update_slice(table, column, (index[run], *whole, run))
+
+    return lax.fori_loop(jnp.int32(0), jnp.int32(runs), write, table)
 
 
 def _flat_positions(index: jax.Array, width: int, runs: int) -> jax.Array:

@@ -7,10 +7,10 @@ comes back as an arrival when its delay is over. Everything is written for ONE r
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar, dataclass_transform
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 
@@ -21,14 +21,14 @@ State = Any
 T = TypeVar("T")
 
 
-def static(default: Any = dataclasses.MISSING) -> Any:
+def static(*, default: Any = dataclasses.MISSING) -> Any:
     """A field that chooses code: part of the tree's structure, hashable, never traced."""
     return dataclasses.field(default=default, metadata={"static": True})
 
 
-def derived() -> Any:
+def derived(*, init: bool = False) -> Any:
     """A traced field that `__post_init__` computes from the others."""
-    return dataclasses.field(init=False, repr=False)
+    return dataclasses.field(init=init, repr=False)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, static, derived))
@@ -147,9 +147,11 @@ class Learner(Protocol):
         ...
 
 
-def draws_of(learner: Any, num_actions: int) -> int:
+def draws_of(learner: Any, num_actions: int) -> Any:
     """How many uniforms a learner wants per round."""
-    draws = getattr(learner, "draws", 1)
+    draws = getattr(learner, "draws", None)
+    if draws is None:
+        return 1
     return draws(num_actions) if callable(draws) else draws
 
 
@@ -194,14 +196,11 @@ class Delays(Protocol):
     def longest(self) -> int: ...
 
 
-Schedule = Callable[[Array], Array]
-
-
 @pytree
 class Scheduled:
     """A rate multiplier that follows an optax schedule (any function of the round)."""
 
-    schedule: Schedule = static()
+    schedule: Any = static()
 
 
 def multiplier(scale: Any, t: Array) -> Array:

@@ -13,7 +13,12 @@ from jax import lax
 
 from jaxbio.core import Array, float_dtype
 
-UNROLLED = 32  # up to this length a cumulative sum is written out term by term
+UNROLLED = 32  # up to this length a sum is written out term by term: only so does it vectorise
+
+
+def count(mask: Array, axis: int | None = None) -> Array:
+    """int32: how many entries are True."""
+    return jnp.sum(mask, axis=axis, dtype=jnp.int32)
 
 
 def one_hot(index: Array, size: int) -> Array:
@@ -25,18 +30,23 @@ def one_hot(index: Array, size: int) -> Array:
 def select(values: Array, index: Array) -> Array:
     """values[index] along the first axis, as a masked sum. values: [n] or [n, ...]; index: []."""
     mask = one_hot(index, values.shape[0]).reshape(-1, *(1,) * (values.ndim - 1))
-    return jnp.sum(jnp.where(mask, values, jnp.zeros((), values.dtype)), axis=0)
+    return jnp.sum(jnp.where(mask, values, jnp.zeros((), values.dtype)), axis=0, dtype=values.dtype)
 
 
 def sum_by(index: Array, values: Array, size: int) -> Array:
     """[size]: the sum of values[lanes] over the lanes with each index; index: int32 [lanes]."""
-    mask = one_hot(index, size)
-    return jnp.sum(jnp.where(mask, values, jnp.zeros((), values.dtype)), axis=1)
+    zero = jnp.zeros((), values.dtype)
+    if index.shape[0] > UNROLLED:
+        return jnp.sum(jnp.where(one_hot(index, size), values, zero), axis=1, dtype=values.dtype)
+    total = jnp.zeros(size, values.dtype)
+    for lane in range(index.shape[0]):
+        total = total + jnp.where(one_hot(index[lane], size), values[lane], zero)
+    return total
 
 
 def count_by(index: Array, due: Array, size: int) -> Array:
     """int32 [size]: how many lanes that are due have each index."""
-    return jnp.sum((one_hot(index, size) & due).astype(jnp.int32), axis=1)
+    return sum_by(index, due.astype(jnp.int32), size)
 
 
 def cumulative(values: Array) -> Array:
@@ -52,7 +62,7 @@ def cumulative(values: Array) -> Array:
 def pick(weights: Array, u: Array) -> Array:
     """An index drawn in proportion to weights [K]: their cumulative sums inverted at u."""
     sums = cumulative(weights)
-    return jnp.sum((u * sums[-1] >= sums[:-1]).astype(jnp.int32))
+    return count(u * sums[-1] >= sums[:-1])
 
 
 def argmin_fair(values: Array, u: Array) -> Array:
@@ -60,7 +70,7 @@ def argmin_fair(values: Array, u: Array) -> Array:
     ties = (values == jnp.min(values)).astype(jnp.int32)
     before = cumulative(ties)
     chosen = jnp.floor(u * before[-1].astype(u.dtype)).astype(jnp.int32)
-    return jnp.sum((before <= jnp.minimum(chosen, before[-1] - 1)).astype(jnp.int32))
+    return count(before <= jnp.minimum(chosen, before[-1] - 1))
 
 
 class Wide(NamedTuple):

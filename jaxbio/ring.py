@@ -22,7 +22,7 @@ SMALLEST = 64
 
 
 class Ring(NamedTuple):
-    """words: list of arrays [depth, lanes], the packed plays.
+    """words: arrays [depth, lanes, W], the packed plays, one array per machine type.
 
     filed: int32 [depth], how many plays wait in the slot, stamped with the slot's revolution (a
     stale stamp means none); None where every delay is the same, so that one play arrives a round.
@@ -35,31 +35,53 @@ class Ring(NamedTuple):
 
 
 class Codec(NamedTuple):
-    """How a play is packed: actions, states and flags share one word where they fit."""
+    """How a play is packed into few arrays, so that filing it is one write.
+
+    The first leaves of a play are its action and state; with the flags of the ticket they share
+    one int32 word where they fit. float32 leaves travel as the int32 with the same bits.
+    """
 
     treedef: Any
-    bits: tuple[int, ...]  # bits of each leaf in the shared word; 0 for a leaf with its own array
+    bits: tuple[int, ...]  # bits of each leaf in the shared word; 0 for a leaf of its own
+    types: tuple[Any, ...]
 
     def pack(self, play: Play) -> list[Array]:
-        leaves = jax.tree.leaves(play)
+        """Arrays [W], one per machine type."""
         shared, shift = jnp.int32(0), 0
-        for leaf, bits in zip(leaves, self.bits, strict=True):
+        groups: dict[Any, list[Array]] = {}
+        for leaf, bits in zip(jax.tree.leaves(play), self.bits, strict=True):
             if bits:
                 shared = shared | (leaf.astype(jnp.int32) << shift)
                 shift += bits
-        own = [leaf for leaf, bits in zip(leaves, self.bits, strict=True) if not bits]
-        return [shared, *own] if shift else own
+            else:
+                word = _to_word(leaf)
+                groups.setdefault(word.dtype, []).append(word)
+        groups.setdefault(jnp.dtype(jnp.int32), []).append(shared)
+        return [jnp.stack(words) for words in groups.values()]
 
-    def unpack(self, words: list[Array], template: Play) -> Play:
-        shared, own = words[0], list(words[1:] if any(self.bits) else words)
-        leaves, shift = [], 0
-        for like, bits in zip(jax.tree.leaves(template), self.bits, strict=True):
+    def unpack(self, arrays: list[Array]) -> Play:
+        """arrays [lanes, W] -> a play with leaves [lanes]."""
+        groups = {array.dtype: list(jnp.moveaxis(array, 1, 0)) for array in arrays}
+        shared, shift, leaves = groups[jnp.dtype(jnp.int32)].pop(), 0, []
+        for bits, dtype in zip(self.bits, self.types, strict=True):
             if bits:
-                leaves.append(((shared >> shift) & ((1 << bits) - 1)).astype(like.dtype))
+                leaves.append(((shared >> shift) & ((1 << bits) - 1)).astype(dtype))
                 shift += bits
             else:
-                leaves.append(own.pop(0))
+                leaves.append(_from_word(groups[_word_type(dtype)].pop(0), dtype))
         return jax.tree.unflatten(self.treedef, leaves)
+
+
+def _word_type(dtype: Any) -> Any:
+    return jnp.dtype(jnp.int32 if dtype == jnp.float32 else dtype)
+
+
+def _to_word(leaf: Array) -> Array:
+    return lax.bitcast_convert_type(leaf, jnp.int32) if leaf.dtype == jnp.float32 else leaf
+
+
+def _from_word(word: Array, dtype: Any) -> Array:
+    return lax.bitcast_convert_type(word, dtype) if dtype == jnp.float32 else word
 
 
 def depth_for(longest: int, horizon: int) -> int:
@@ -84,11 +106,11 @@ def codec(template: Play, num_actions: int, state_slots: int) -> Codec:
     ]
     while sum(bits) > 31:
         bits[bits.index(max(bits))] = 0
-    return Codec(treedef, tuple(bits))
+    return Codec(treedef, tuple(bits), tuple(leaf.dtype for leaf in leaves))
 
 
 def empty(plan: Codec, template: Play, depth: int, lanes: int, counted: bool) -> Ring:
-    words = [jnp.zeros((depth, lanes), word.dtype) for word in plan.pack(template)]
+    words = [jnp.zeros((depth, lanes, *word.shape), word.dtype) for word in plan.pack(template)]
     filed = jnp.zeros(depth, jnp.int32) if counted else None
     return Ring(words, filed, jnp.bool_(False))
 
@@ -99,12 +121,14 @@ def write(ring: Ring, plan: Codec, play: Play, t: Array, delay: Array) -> Ring:
     A delay past the end of the ring never arrives within the horizon (see `depth_for`) and lands
     in the slot that has just been read.
     """
-    depth, lanes = ring.words[0].shape
+    depth, lanes = ring.words[0].shape[:2]
     due_round = t + jnp.minimum(delay, depth - 1)
     slot = due_round & (depth - 1)
     lane, filed, overflow = jnp.int32(0), ring.filed, ring.overflow
     if filed is not None:
         entry = lax.dynamic_index_in_dim(filed, slot, keepdims=False)
+        # Looked up once, before the write: a second look would need the array as it was, a copy.
+        entry, filed = lax.optimization_barrier((entry, filed))
         stamp = _stamp(due_round, depth)
         lane = jnp.where(entry & ~MAX_LANES == stamp, entry & MAX_LANES, 0)
         waits = delay > 0
@@ -114,15 +138,15 @@ def write(ring: Ring, plan: Codec, play: Play, t: Array, delay: Array) -> Ring:
         overflow = overflow | (waits & (lane >= lanes))
         lane = jnp.minimum(lane, lanes - 1)
     words = [
-        lax.dynamic_update_slice(array, word.reshape(1, 1), (slot, lane))
+        lax.dynamic_update_slice(array, word[None, None], (slot, lane, 0))
         for array, word in zip(ring.words, plan.pack(play), strict=True)
     ]
     return Ring(words, filed, overflow)
 
 
-def read(ring: Ring, plan: Codec, template: Play, t: Array, delay: Array) -> Arrivals:
+def read(ring: Ring, plan: Codec, t: Array, delay: Array) -> Arrivals:
     """What arrives at the end of round t, from the M = lanes older rounds: leaves [M]."""
-    depth, lanes = ring.words[0].shape
+    depth, lanes = ring.words[0].shape[:2]
     slot = t & (depth - 1)
     row = [lax.dynamic_index_in_dim(word, slot, keepdims=False) for word in ring.words]
     if ring.filed is None:
@@ -131,7 +155,7 @@ def read(ring: Ring, plan: Codec, template: Play, t: Array, delay: Array) -> Arr
         entry = lax.dynamic_index_in_dim(ring.filed, slot, keepdims=False)
         count = jnp.where(entry & ~MAX_LANES == _stamp(t, depth), entry & MAX_LANES, 0)
         due = lax.iota(jnp.int32, lanes) < count
-    play = plan.unpack(row, template)
+    play = plan.unpack(row)
     return Arrivals(play._replace(loss=jnp.where(due, play.loss, 0)), due)
 
 

@@ -31,7 +31,8 @@ from jaxbio.core import (
     static,
 )
 from jaxbio.environment.environment import Environment
-from jaxbio.ops import Sum, Wide, select, sum_add, sum_zero, wide_add, wide_value, wide_zero
+from jaxbio.kernel import Program
+from jaxbio.ops import Sum, Wide, count, select, sum_add, sum_zero, wide_add, wide_value, wide_zero
 
 MAX_HORIZON = 2**30
 MEASURED_TOGETHER = 128  # runs whose delays are looked at side by side
@@ -107,8 +108,8 @@ class Game:
     def uniforms(self, key: Array, t: Array) -> tuple[Array, Array]:
         """The learner's uniform(s) and the one behind the losses, of round t."""
         mine, losses = rng.round_uniforms(key, t)
-        count = draws_of(self.learner, self.known.num_actions)
-        return (mine if count == 1 else rng.draws(key, t, count)), losses
+        wanted = draws_of(self.learner, self.known.num_actions)
+        return (mine if wanted == 1 else rng.draws(key, t, wanted)), losses
 
     @property
     def codec(self) -> ring.Codec:
@@ -153,6 +154,7 @@ def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
     env, learner, plan = game.env, game.learner, game.codec
     u, u_loss = game.uniforms(key, t)
     action, ticket = learner.act(carry.learner, t, u)
+    action = action.astype(jnp.int32)
     state = env.state(key, t, action)
     loss = env.losses.loss(key, t, state, u_loss)
     delay = env.delays.delay(key, t)
@@ -166,8 +168,8 @@ def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
     learned, ticket = learner.learn(carry.learner, t, play, arrivals)
     filed = play._replace(loss=loss, ticket=_like(ticket, play.ticket))
     slots = ring.write(carry.ring, plan, filed, t, delay)
-    slots = slots._replace(words=lax.optimization_barrier(slots.words))
-    arriving = ring.read(slots, plan, game.template, t + 1, delay)
+    slots = lax.optimization_barrier(slots)
+    arriving = ring.read(slots, plan, t + 1, delay)
     regret = env.pseudo_loss(t, action) - env.pseudo_loss(t, game.best)
     tally = Tally(sum_add(carry.tally.regret, regret), sum_add(carry.tally.loss, loss))
     facts = _count(carry.facts, arrivals.due)
@@ -191,7 +193,7 @@ def _like(ticket: Any, template: Any) -> Any:
 
 
 def _count(facts: Facts, due: Array) -> Facts:
-    arrived = jnp.sum(due.astype(jnp.int32))
+    arrived = count(due)
     outstanding = facts.outstanding + 1 - arrived
     return Facts(
         outstanding,
@@ -208,24 +210,34 @@ class Curve(NamedTuple):
     loss: Array
 
 
-def play_points(
-    one_round: Callable[[Array, Carry], Carry], carry: Carry, last: Array, rounds: Array
-) -> tuple[Carry, Curve]:
-    """Play on from round `last` and record at each of `rounds` [points].
+def at_points(
+    one_round: Callable[[Array, Any], Any],
+    take: Callable[[Any], tuple[Any, Any]],
+    state: Any,
+    last: Array,
+    rounds: Array,
+    loop: Callable[..., Any] = lax.fori_loop,
+) -> tuple[Any, Any]:
+    """Play on from round `last`; at each of `rounds` [points] take out what is to be recorded.
 
-    A recorded round equal to the one before it plays nothing, so `rounds` may be padded.
+    one_round: (t, state) -> state; take: state -> (state, output). A round equal to the one before
+    it plays nothing, so `rounds` may be padded. Returns the state and the outputs [points, ...].
     """
 
-    def point(state: tuple[Carry, Array], until: Array) -> tuple[tuple[Carry, Array], Curve]:
-        carry, last = state
-        carry = lax.fori_loop(last + 1, until + 1, one_round, carry)
-        tally = carry.tally
-        empty = jax.tree.map(jnp.zeros_like, tally)
-        curve = Curve(tally.regret.total, tally.loss.total)
-        return (carry._replace(tally=empty), jnp.maximum(until, last)), curve
+    def point(now: tuple[Any, Array], until: Array) -> tuple[tuple[Any, Array], Any]:
+        state, last = now
+        state, output = take(loop(last + 1, until + 1, one_round, state))
+        return (state, jnp.maximum(until, last)), output
 
-    (carry, _), curve = lax.scan(point, (carry, last), rounds)
-    return carry, curve
+    (state, _), outputs = lax.scan(point, (state, last), rounds)
+    return state, outputs
+
+
+def take_tally(carry: Carry) -> tuple[Carry, Curve]:
+    """The sums since the last recorded round; they begin again at 0."""
+    empty = jax.tree.map(jnp.zeros_like, carry.tally)
+    curve = Curve(carry.tally.regret.total, carry.tally.loss.total)
+    return carry._replace(tally=empty), curve
 
 
 def summary(game: Game, carry: Carry) -> dict[str, Any]:
@@ -261,19 +273,9 @@ def comparators(env: Environment, key: Array, t: Array, totals: Sum) -> Sum:
     return sum_add(totals, jnp.stack(rows))
 
 
-def compare_points(
-    one_round: Callable[[Array, Sum], Sum], totals: Sum, last: Array, rounds: Array
-) -> tuple[Sum, Array]:
-    """Increments of every action's realised loss between recorded rounds: [points, K, ...]."""
-
-    def point(state: tuple[Sum, Array], until: Array) -> tuple[tuple[Sum, Array], Array]:
-        totals, last = state
-        totals = lax.fori_loop(last + 1, until + 1, one_round, totals)
-        empty = jax.tree.map(jnp.zeros_like, totals)
-        return (empty, jnp.maximum(until, last)), totals.total
-
-    (totals, _), increments = lax.scan(point, (totals, last), rounds)
-    return totals, increments
+def take_totals(totals: Sum) -> tuple[Sum, Array]:
+    """The actions' realised losses since the last recorded round; they begin again at 0."""
+    return jax.tree.map(jnp.zeros_like, totals), totals.total
 
 
 class Record(NamedTuple):
@@ -317,11 +319,12 @@ def rollout(
     game = _one_game(env, learner, seed, run, horizon, ring_depth, lanes)
     key = rng.run_key(seed, run)
     start, stops = jnp.int32(0), jnp.asarray(points, jnp.int32)
-    one_round = lambda t, carry: step(game, key, t, carry)[0]  # noqa: E731
-    carry, curve = play_points(one_round, begin(game), start, stops)
-    others = sum_zero(game.known.num_actions)
+    carry, curve = at_points(
+        lambda t, carry: step(game, key, t, carry)[0], take_tally, begin(game), start, stops
+    )
     world = partial(comparators, game.env, key)
-    _, increments = compare_points(world, others, start, stops)
+    others = sum_zero(game.known.num_actions)
+    _, increments = at_points(world, take_totals, others, start, stops)
     every = jnp.cumsum(increments, axis=0)
     loss = jnp.cumsum(curve.loss)
     best = select(every.T, jnp.argmin(every[-1]).astype(jnp.int32))
@@ -408,7 +411,8 @@ def ring_sizes(env: Environment, seed: Any, runs: Any, horizon: int) -> tuple[in
         for first in range(0, len(runs), MEASURED_TOGETHER):
             block = np.resize(runs[first : first + MEASURED_TOGETHER], MEASURED_TOGETHER)
             keys = rng.run_keys(seed, block)
-            counts = _most_together(as_arrays(env.delays), keys, jnp.int32(horizon), depth)
+            filed = jnp.zeros((depth, MEASURED_TOGETHER), jnp.int32)
+            counts = _most_together(as_arrays(env.delays), keys, jnp.int32(horizon), filed)
             most = max(most, int(jnp.max(counts)))
     if most > ring.MAX_LANES:
         raise ValueError(
@@ -425,23 +429,29 @@ def _rounded_lanes(most: int) -> int:
     return size * 3 // 4 if size >= 8 and size * 3 // 4 >= most else size
 
 
-@partial(jax.jit, static_argnums=3)
-def _most_together(delays: Any, keys: Array, horizon: Array, depth: int) -> Array:
-    """int32 [runs]: the most losses of older rounds that arrive in one round. keys: [2, runs]."""
-    runs = keys.shape[-1]
+def _count_together(
+    delays: Any, keys: Array, horizon: Array, filed: Array, loop: Callable[..., Any]
+) -> Array:
+    """int32 [runs]: the most losses of older rounds that arrive in one round.
+
+    keys: [2, runs]; filed: int32 [depth, runs], zeros.
+    """
+    depth, runs = filed.shape
 
     def one_round(t: Array, delays: Any, key: Array, filed: Array, most: Array) -> Any:
         delay = delays.delay(key, t)
         slot = (t + jnp.minimum(delay, depth - 1)) & (depth - 1)
         waiting = lax.dynamic_index_in_dim(filed, slot, keepdims=False)
+        waiting, filed = lax.optimization_barrier((waiting, filed))
         inside = (delay > 0) & (delay < depth) & (t <= horizon - delay)
-        count = waiting + inside.astype(jnp.int32)
-        filed = lax.dynamic_update_index_in_dim(filed, count, slot, 0)
+        together = waiting + inside.astype(jnp.int32)
+        filed = lax.dynamic_update_index_in_dim(filed, together, slot, 0)
         cleared = lax.dynamic_update_index_in_dim(filed, jnp.int32(0), t & (depth - 1), 0)
-        return cleared, jnp.maximum(most, count)
+        return cleared, jnp.maximum(most, together)
 
     batch = runs_last(one_round, (False, False, True, True, True), runs)
-    start = (jnp.zeros((depth, runs), jnp.int32), jnp.zeros(runs, jnp.int32))
-    return lax.fori_loop(jnp.int32(1), horizon + 1, lambda t, s: batch(t, delays, keys, *s), start)[
-        1
-    ]
+    start = (filed, jnp.zeros(runs, jnp.int32))
+    return loop(jnp.int32(1), horizon + 1, lambda t, s: batch(t, delays, keys, *s), start)[1]
+
+
+_most_together = Program(_count_together, donate_argnums=3)

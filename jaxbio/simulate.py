@@ -17,6 +17,7 @@ from jaxbio import checks, rng
 from jaxbio.batching import runs_last
 from jaxbio.core import Array, as_arrays, check_learner
 from jaxbio.environment.environment import Environment
+from jaxbio.kernel import Program
 from jaxbio.ops import Sum, sum_zero
 from jaxbio.record import Result, at_recorded
 from jaxbio.rollout import (
@@ -24,15 +25,16 @@ from jaxbio.rollout import (
     Carry,
     Curve,
     Game,
+    at_points,
     begin,
     comparators,
-    compare_points,
     make_game,
-    play_points,
     recorded_rounds,
     ring_sizes,
     step,
     summary,
+    take_tally,
+    take_totals,
 )
 
 WIDTHS = (8, 32, 128)  # runs side by side in one program; small blocks stay in cache
@@ -48,8 +50,8 @@ def simulate(
     runs: int = 20,
     seed: Any = 0,
     rounds: Any = 200,
-    width: int | None = None,
-    workers: int | None = None,
+    width: Any = None,
+    workers: Any = None,
     progress: bool = True,
 ) -> Result:
     """Play `runs` independent games of `horizon` rounds.
@@ -149,13 +151,28 @@ def _begin_block(game: Game, width: int) -> Carry:
     return runs_last(begin, (False,), width)(game)
 
 
-@partial(jax.jit, donate_argnums=2)
-def _play_stretch(
-    game: Game, keys: Array, carry: Carry, last: Array, stops: Array
+def _play(
+    game: Game, keys: Array, carry: Carry, last: Array, stops: Array, loop: Any
 ) -> tuple[Carry, Curve]:
     """keys: [2, runs]; leaves of carry: [..., runs]; the curve: [stops, runs]."""
     batched = runs_last(step, (False, True, False, True), keys.shape[-1])
-    return play_points(lambda t, carry: batched(game, keys, t, carry)[0], carry, last, stops)
+    return at_points(
+        lambda t, carry: batched(game, keys, t, carry)[0], take_tally, carry, last, stops, loop
+    )
+
+
+def _compare(
+    env: Environment, keys: Array, totals: Sum, last: Array, stops: Array, loop: Any
+) -> tuple[Sum, Array]:
+    """leaves of totals: [K, runs]; the increments: [stops, K, runs]."""
+    batched = runs_last(comparators, (False, True, False, True), keys.shape[-1])
+    return at_points(
+        lambda t, totals: batched(env, keys, t, totals), take_totals, totals, last, stops, loop
+    )
+
+
+_play_stretch = Program(_play, donate_argnums=2)
+_compare_stretch = Program(_compare, donate_argnums=2)
 
 
 @jax.jit
@@ -178,14 +195,6 @@ def _play_block(
         advance((int(ahead[-1]) - last) * width)
     info = {name: np.asarray(value) for name, value in _summarise(game, carry).items()}
     return jax.tree.map(lambda *xs: np.concatenate(xs), *pieces), info
-
-
-@partial(jax.jit, donate_argnums=2)
-def _compare_stretch(
-    env: Environment, keys: Array, totals: Sum, last: Array, stops: Array
-) -> tuple[Sum, Array]:
-    batched = runs_last(comparators, (False, True, False, True), keys.shape[-1])
-    return compare_points(lambda t, s: batched(env, keys, t, s), totals, last, stops)
 
 
 def _replay(

@@ -52,7 +52,7 @@ class BernoulliLosses(StationaryLosses):
     """
 
     theta: Any
-    coupling: str = static("shared")
+    coupling: str = static(default="shared")
 
     def __post_init__(self) -> None:
         set_field(self, "theta", checks.unit_interval("theta", self.theta, 1, "[S]"))
@@ -124,7 +124,7 @@ class BetaLosses(StationaryLosses):
 
     theta: Any
     concentration: Any
-    proposals: int = static(6)
+    proposals: int = static(default=6)
 
     def __post_init__(self) -> None:
         set_field(self, "theta", checks.unit_interval("theta", self.theta, 1, "[S]"))

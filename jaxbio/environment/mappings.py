@@ -14,7 +14,7 @@ from jax import lax
 from jaxbio import checks
 from jaxbio.core import Array, derived, float_dtype, pytree, set_field, static
 from jaxbio.environment.padding import pad_states
-from jaxbio.ops import one_hot, select
+from jaxbio.ops import count, one_hot, select
 
 NEVER = np.iinfo(np.int32).max
 
@@ -81,8 +81,8 @@ class AlternatingMapping:
     P_phases: Any
     growth: Any = None
     first: Any = 1
-    start: int = static(0)
-    reading: str = static("ceil")
+    start: int = static(default=0)
+    reading: str = static(default="ceil")
     cumulative: Any = derived()
     starts: Any = derived()
 
@@ -122,7 +122,7 @@ class AlternatingMapping:
 
     def environment(self, t: Array) -> Array:
         """Which of the E mappings is in force in round t."""
-        phase = jnp.sum((self.starts <= t).astype(jnp.int32)) - 1
+        phase = count(self.starts <= t) - 1
         return (phase + self.start) % self.P_phases.shape[0]
 
     def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array:
@@ -143,11 +143,11 @@ class AlternatingMapping:
         if values.ndim == 1:
             ends = jnp.concatenate([self.starts[1:], jnp.array([NEVER], jnp.int32)])
             lengths = jnp.clip(jnp.minimum(ends, horizon + 1) - self.starts, 0)
-            rounds = jnp.sum(jnp.where(member, lengths, 0), axis=1).astype(float_dtype())
+            rounds = jnp.sum(jnp.where(member, lengths, 0), axis=1, dtype=float_dtype())
             weights = rounds[:, None] * values  # [E, S]
         else:
             t = lax.iota(jnp.int32, values.shape[0]) + 1
-            phase = jnp.sum((self.starts[:, None] <= t).astype(jnp.int32), axis=0) - 1
+            phase = count(self.starts[:, None] <= t, axis=0) - 1
             active = one_hot((phase + self.start) % self.P_phases.shape[0], self.P_phases.shape[0])
             weights = jnp.sum(jnp.where(active[:, :, None], until(values, horizon), 0), axis=1)
         return jnp.sum(self.P_phases * weights[:, None, :], axis=(0, 2))
@@ -158,7 +158,7 @@ class TableMapping:
     """s_t(a) as an oblivious adversary wrote it down. states: int32 [T, K], entries 0 .. S-1."""
 
     states: Any
-    num_states: int = static(0)
+    num_states: int = static(default=0)
 
     def __post_init__(self) -> None:
         states = checks.integers("states", self.states, 2, "[T, K]")
@@ -214,7 +214,7 @@ def cumulative_rows(P: Any) -> Any:
 def invert(cumulative: Array, u: Array, num_states: Array) -> Array:
     """The state whose piece of [0, 1) contains u; padded states are never chosen."""
     real = lax.iota(jnp.int32, cumulative.shape[0]) < num_states - 1
-    return jnp.sum((real & (u >= cumulative)).astype(jnp.int32))
+    return count(real & (u >= cumulative))
 
 
 def until(rows: Array, horizon: Array) -> Array:

@@ -22,9 +22,9 @@ class Estimator:
 
     log_term: Array
     radius_scale: Array
-    kind: str = static("lcb")
-    radius: str = static("horizon")
-    ordering: str = static("together")
+    kind: str = static(default="lcb")
+    radius: str = static(default="horizon")
+    ordering: str = static(default="together")
 
     def value(self, means: Means) -> Array:
         """[n]: the estimates, 0 where nothing has been seen."""
@@ -69,7 +69,8 @@ class Estimator:
 def _by_state(values: Array, state: Array) -> Array:
     """values [S] looked up at state [lanes]."""
     mask = one_hot(state, values.shape[0])
-    return jnp.sum(jnp.where(mask, values[:, None], jnp.zeros((), values.dtype)), axis=0)
+    masked = jnp.where(mask, values[:, None], jnp.zeros((), values.dtype))
+    return jnp.sum(masked, axis=0, dtype=values.dtype)
 
 
 def estimator(

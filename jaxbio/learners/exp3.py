@@ -21,7 +21,7 @@ from jaxbio.core import (
     static,
 )
 from jaxbio.learners import skipping
-from jaxbio.ops import Wide, pick, select, sum_by, wide_add, wide_value, wide_zero
+from jaxbio.ops import Wide, count, pick, select, sum_by, wide_add, wide_value, wide_zero
 
 TUNINGS = ("corrected", "anytime", "printed")
 
@@ -30,7 +30,7 @@ class ExponentialTicket(NamedTuple):
     """weight: float [], 1 / (p + gamma) of the time of play; round: int32 [] if skipping."""
 
     weight: Array
-    round: Array | None
+    round: Any
 
 
 class DAdaState(NamedTuple):
@@ -70,9 +70,9 @@ class DAdaExp3:
     """
 
     delta: Any = 0.1
-    tuning: str = static("corrected")
-    skipping: bool = static(False)
-    skipped: str = static("kept")
+    tuning: str = static(default="corrected")
+    skipping: bool = static(default=False)
+    skipped: str = static(default="kept")
     scale: Any = 1.0
 
     def __post_init__(self) -> None:
@@ -121,7 +121,7 @@ class DAdaExp3:
             if self.skipped == "dropped":
                 weight = jnp.where(ticket.round <= skipped.cut, 0, weight)
             skipped = skipping.settle(skipped, t, ticket.round, arrivals.due)
-        fed = jnp.sum(arrivals.due.astype(jnp.int32))
+        fed = count(arrivals.due)
         new = DAdaState(
             add_losses(state.cumulative, arrivals, weight),
             self._budget(state),

@@ -32,7 +32,17 @@ from jaxbio.learners.metabio import (
     waiting_facts,
     waiting_zero,
 )
-from jaxbio.ops import Means, Wide, means_add, means_zero, select, wide_add, wide_value, wide_zero
+from jaxbio.ops import (
+    Means,
+    Wide,
+    count,
+    means_add,
+    means_zero,
+    select,
+    wide_add,
+    wide_value,
+    wide_zero,
+)
 
 RULES = ("theory", "practical", "footnote", "expected")
 AT_SWITCH = ("learner", "fresh", "all")
@@ -100,12 +110,12 @@ class MetaAdaBIO:
 
     base: Any
     delta: Any = 0.1
-    rule: str = static("theory")
-    at_switch: str = static("learner")
-    estimator: str = static("lcb")
-    ordering: str = static("together")
-    radius: str = static("horizon")
-    literal: bool = static(False)
+    rule: str = static(default="theory")
+    at_switch: str = static(default="learner")
+    estimator: str = static(default="lcb")
+    ordering: str = static(default="together")
+    radius: str = static(default="horizon")
+    literal: bool = static(default=False)
     radius_scale: Any = 1.0
     switch_scale: Any = 1.0
     doubling: Any = None
@@ -198,7 +208,7 @@ class MetaAdaBIO:
     ) -> tuple[MetaAdaBIOState, AdaTicket]:
         now, old = state.instance, arrivals.play
         due = self._relevant(now, arrivals)
-        outstanding = now.outstanding + 1 - jnp.sum(due.astype(jnp.int32))
+        outstanding = now.outstanding + 1 - count(due)
         enters = due if self.at_switch == "all" else due & now.switched
         seen = means_add(now.seen, old.state, old.loss, enters)
         wait = ~now.switched | (select(seen.count, play.state) < outstanding)

@@ -23,7 +23,7 @@ from jaxbio.core import (
     static,
 )
 from jaxbio.learners.estimates import ESTIMATORS, ORDERINGS, RADII, Estimator, estimator
-from jaxbio.ops import Means, Wide, means_add, means_zero, select, wide_add, wide_zero
+from jaxbio.ops import Means, Wide, count, means_add, means_zero, select, wide_add, wide_zero
 
 
 class MetaTicket(NamedTuple):
@@ -52,7 +52,7 @@ def waiting_zero() -> Waiting:
 
 def waiting_add(waiting: Waiting, feed: Array, wait: Array) -> Waiting:
     """After a round in which the lanes `feed` [M + 1] were fed and round t waits or not."""
-    fed = jnp.sum(feed.astype(jnp.int32))
+    fed = count(feed)
     return Waiting(
         waiting.unfed + 1 - fed,
         wide_add(waiting.total, waiting.unfed),
@@ -99,10 +99,10 @@ class MetaBIO:
 
     base: Any
     delta: Any = 0.1
-    estimator: str = static("lcb")
-    threshold: str = static("outstanding")
-    ordering: str = static("together")
-    radius: str = static("horizon")
+    estimator: str = static(default="lcb")
+    threshold: str = static(default="outstanding")
+    ordering: str = static(default="together")
+    radius: str = static(default="horizon")
     radius_scale: Any = 1.0
     delay: Any = None
 
@@ -155,7 +155,7 @@ class MetaBIO:
         self, state: MetaBIOState, t: Array, play: Play, arrivals: Arrivals
     ) -> tuple[MetaBIOState, MetaTicket]:
         old, due = arrivals.play, arrivals.due
-        outstanding = state.outstanding + 1 - jnp.sum(due.astype(jnp.int32))
+        outstanding = state.outstanding + 1 - count(due)
         seen = means_add(state.seen, old.state, old.loss, due)
         needed = outstanding if self.threshold == "outstanding" else state.needed
         wait = select(seen.count, play.state) < needed

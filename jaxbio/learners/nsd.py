@@ -87,7 +87,7 @@ class NSDUCRL2:
     """
 
     delta: Any = 0.1
-    window: int | None = static(None)
+    window: int | None = static(default=None)
     radius_scale: Any = 1.0
 
     def __post_init__(self) -> None:
@@ -121,7 +121,7 @@ class NSDUCRL2:
         reward = jnp.minimum(1.0, 1.0 - means_value(state.seen) + bonus)
         real = lax.iota(jnp.int32, count.shape[0]) < state.num_states
         reward = jnp.where(real, jnp.where(count == 0, 1.0, reward), -1.0)
-        plays = jnp.sum(state.visits, axis=1)
+        plays = jnp.sum(state.visits, axis=1, dtype=jnp.int32)
         played = jnp.maximum(plays, 1).astype(dtype)
         share = state.visits.astype(dtype) / played[:, None]
         radius = self.radius_scale * jnp.sqrt(2.0 * state.log_action / played)
@@ -153,5 +153,6 @@ def _slide(window: Window, t: Array, code: Array) -> Window:
     """Write round t, then look up the round that leaves at the end of round t + 1."""
     size = window.plays.shape[0]
     plays = lax.dynamic_update_index_in_dim(window.plays, code, t % size, 0)
+    plays = lax.optimization_barrier(plays)
     oldest = lax.dynamic_index_in_dim(plays, (t + 1) % size, keepdims=False)
     return Window(plays, jnp.where(t + 1 > size, oldest, -1))

@@ -14,26 +14,28 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbio.core import Array, Known
-from jaxbio.ops import Wide, wide_add, wide_value, wide_zero
+from jaxbio.core import Array, Known, round_number
+from jaxbio.ops import Wide, count, wide_add, wide_value, wide_zero
 
 
 class Skipping(NamedTuple):
     """active: int32 [], outstanding rounds that count; total (D-hat): their sum over past rounds.
 
     cut: int32 [], rounds 1..cut are too old. pending: bool [ring_depth + 1], which of the recent
-    rounds are outstanding; the last entry takes the writes of lanes that are not due.
+    rounds are outstanding; the last entry takes the writes that do not count. flag: bool [], of
+    round cut + 1, looked up after the writes of the round before, so that they happen in place.
     """
 
     active: Array
     total: Wide
     cut: Array
     pending: Array
+    flag: Array
 
 
 def start(known: Known) -> Skipping:
     pending = jnp.zeros(known.ring_depth + 1, bool)
-    return Skipping(jnp.int32(0), wide_zero(), jnp.int32(0), pending)
+    return Skipping(jnp.int32(0), wide_zero(), jnp.int32(0), pending, jnp.bool_(False))
 
 
 def total(state: Skipping) -> Wide:
@@ -50,19 +52,14 @@ def advance(state: Skipping, t: Array, num_actions: int) -> Skipping:
     """Round t, after its rate is set: count it, then skip the round that has become too old."""
     counted = total(state)
     candidate = state.cut + 1
-    too_old = (t - candidate).astype(counted_dtype(counted)) > threshold(counted, num_actions)
+    too_old = round_number(t - candidate) > threshold(counted, num_actions)
     depth = state.pending.shape[0] - 1
-    flag = lax.dynamic_index_in_dim(state.pending, candidate & (depth - 1), keepdims=False)
-    outstanding = too_old & flag & (t - candidate < depth)
+    outstanding = too_old & state.flag & (t - candidate < depth)
     return state._replace(
         active=state.active - outstanding.astype(jnp.int32),
         total=counted,
         cut=state.cut + too_old.astype(jnp.int32),
     )
-
-
-def counted_dtype(counted: Wide) -> jnp.dtype:
-    return wide_value(counted).dtype
 
 
 def settle(state: Skipping, t: Array, rounds: Array, due: Array) -> Skipping:
@@ -71,11 +68,15 @@ def settle(state: Skipping, t: Array, rounds: Array, due: Array) -> Skipping:
     rounds: int32 [M + 1] and due: bool [M + 1], the last lane is round t.
     """
     counted = due & (rounds > state.cut)
-    leaving = jnp.sum(counted[:-1].astype(jnp.int32))
+    leaving = count(counted[:-1])
     depth = state.pending.shape[0] - 1
-    pending = lax.dynamic_update_index_in_dim(state.pending, ~due[-1], t & (depth - 1), 0)
+    pending = state.pending
     for lane in range(rounds.shape[0] - 1):
         slot = jnp.where(due[lane], rounds[lane] & (depth - 1), depth)
         pending = lax.dynamic_update_index_in_dim(pending, jnp.bool_(False), slot, 0)
+    joined = jnp.where(due[-1], depth, t & (depth - 1))
+    pending = lax.dynamic_update_index_in_dim(pending, jnp.bool_(True), joined, 0)
+    pending = lax.optimization_barrier(pending)
+    flag = lax.dynamic_index_in_dim(pending, (state.cut + 1) & (depth - 1), keepdims=False)
     joins = (~due[-1]).astype(jnp.int32)
-    return state._replace(active=state.active + joins - leaving, pending=pending)
+    return state._replace(active=state.active + joins - leaving, pending=pending, flag=flag)

@@ -27,7 +27,7 @@ class ThompsonSampling:
     with `proposals` proposals each (`rng.gamma`), so there is no rejection loop.
     """
 
-    proposals: int = static(6)
+    proposals: int = static(default=6)
 
     def __post_init__(self) -> None:
         checks.integer("proposals", self.proposals, 1)

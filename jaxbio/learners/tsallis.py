@@ -22,7 +22,7 @@ from jaxbio.core import (
 )
 from jaxbio.learners import skipping
 from jaxbio.learners.exp3 import add_losses
-from jaxbio.ops import Wide, pick, select, wide_add, wide_value, wide_zero
+from jaxbio.ops import Wide, count, pick, select, wide_add, wide_value, wide_zero
 
 OUTER_STEPS = 12
 INNER_STEPS = 6
@@ -53,7 +53,7 @@ class TsallisTicket(NamedTuple):
     """weight: float [], 1 / x of the time of play; round: int32 [] if skipping."""
 
     weight: Array
-    round: Array | None
+    round: Any
 
 
 class TsallisState(NamedTuple):
@@ -74,7 +74,7 @@ class TsallisINF:
     scale: multiplies the learning rates (divides the regulariser); a number or an optax schedule.
     """
 
-    tuning: str = static("simple")
+    tuning: str = static(default="simple")
     scale: Any = 1.0
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class TsallisINF:
         new = TsallisState(
             add_losses(state.cumulative, arrivals, ticket.weight),
             wide_add(state.total, state.outstanding),
-            state.outstanding + 1 - jnp.sum(arrivals.due.astype(jnp.int32)),
+            state.outstanding + 1 - count(arrivals.due),
             skipped,
         )
         return new, play.ticket

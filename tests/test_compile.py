@@ -1,0 +1,309 @@
+"""What is compiled: how often, and that the loop over rounds neither copies a ring nor gathers.
+
+A new number must never compile anew, and a round must cost the same whatever the ring's size. Both
+break without changing a single result, so they are looked for in the compiled programs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbio as jb
+from jaxbio import ring
+from jaxbio.batching import runs_last
+from jaxbio.kernel import REFUSALS, Program
+from jaxbio.rollout import Game, at_points, make_game, ring_sizes, step, take_tally
+
+sim = importlib.import_module("jaxbio.simulate")
+
+WIDTH = 8
+STOPS = 16
+COMPILED: list[str] = []
+
+
+def _listen(event: str, duration: float, **_: Any) -> None:
+    if event.endswith("backend_compile_duration"):
+        COMPILED.append(event)
+
+
+jax.monitoring.register_event_duration_secs_listener(_listen)
+
+
+# --- a new number never compiles anew
+
+
+class Setting(NamedTuple):
+    env: jb.Environment
+    learner: Any
+    options: dict[str, Any] = {}  # noqa: RUF012
+
+
+def problem(
+    theta: tuple[float, ...] = (0.2, 0.4, 0.8),
+    row: tuple[float, ...] = (0.8, 0.1, 0.1),
+    delays: Any = None,
+    slots: int = 5,
+) -> jb.Environment:
+    """A problem with 4 actions in arrays of 5 states."""
+    P = np.full((4, len(theta)), 1 / len(theta))
+    P[0, : len(row)] = row
+    delays = jb.FixedDelay(50) if delays is None else delays
+    env = jb.Environment(jb.StochasticMapping(P), jb.BernoulliLosses(theta), delays)
+    return env.padded(slots)
+
+
+def play(setting: Setting) -> None:
+    options = {"horizon": 300, "runs": 10, "seed": 0, "rounds": 7} | setting.options
+    jb.simulate(setting.env, setting.learner, width=WIDTH, progress=False, **options)
+
+
+def compilations(setting: Setting) -> int:
+    before = len(COMPILED)
+    play(setting)
+    return len(COMPILED) - before
+
+
+def new_numbers(name: str, delays: Callable[[int], Any]) -> dict[str, Setting]:
+    """The same structures with other numbers."""
+    env, learner = problem(delays=delays(50)), jb.make_learner(name)
+    return {
+        "delta": Setting(env, jb.make_learner(name, delta=0.03)),
+        "scale": Setting(env, jb.make_learner(name, scale=2)),
+        "theta": Setting(problem((0, 0.5, 1), delays=delays(50)), learner),
+        "P": Setting(problem(row=(0.0, 0.5, 0.5), delays=delays(50)), learner),
+        "states": Setting(problem((0.1, 0.2, 0.3, 0.9), (1, 0, 0, 0), delays(50)), learner),
+        "delay": Setting(problem(delays=delays(33)), learner),
+        "seed": Setting(env, learner, {"seed": 77}),
+        "key": Setting(env, learner, {"seed": jax.random.key(5, impl="threefry2x32")}),
+        "horizon": Setting(env, learner, {"horizon": 450}),
+        "rounds": Setting(env, learner, {"rounds": [3, 50, 299]}),
+        "runs": Setting(env, learner, {"runs": 23}),
+    }
+
+
+def fixed(d: int) -> Any:
+    return jb.FixedDelay(d)
+
+
+def uniform(d: int) -> Any:
+    return jb.UniformDelay(d - 30, d + 10)
+
+
+@pytest.mark.parametrize(("name", "delays"), [("metabio", fixed), ("dada-exp3", uniform)])
+def test_a_new_number_never_compiles_anew(
+    name: str, delays: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if delays is uniform:  # the number of lanes is measured and may differ between seeds
+        monkeypatch.setattr(sim, "ring_sizes", lambda *_: (64, 16))
+    play(Setting(problem(delays=delays(50)), jb.make_learner(name)))
+    settings = new_numbers(name, delays)
+    play(settings["key"])  # a typed key skips the making of one; its own small programs come first
+    counts = {what: compilations(setting) for what, setting in settings.items()}
+    assert counts == dict.fromkeys(counts, 0)
+
+
+def test_the_counter_counts() -> None:
+    base = Setting(problem(), jb.make_learner("ucb1"))
+    assert compilations(base) > 0
+    assert compilations(base) == 0
+    assert compilations(base._replace(learner=jb.make_learner("ucb1", exploration=1))) == 0
+    assert compilations(base._replace(env=problem(slots=6))) > 0
+
+
+# --- reading a compiled program
+
+
+class Instruction(NamedTuple):
+    """name = shape opcode(operands), attributes"""
+
+    name: str
+    size: int  # elements; -1 for a tuple
+    opcode: str
+    operands: list[str]
+    line: str
+
+
+ONE = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = (\([^=]*?\)|\S+) ([\w\-]+)\((.*)$")
+CALLED = re.compile(r"(?:calls|body|condition|to_apply)=%?([\w.\-]+)")
+
+
+def size_of(shape: str) -> int:
+    dims = re.match(r"\w+\[([\d,]*)\]", shape)
+    if shape.startswith("(") or dims is None:
+        return -1
+    return math.prod(int(n) for n in dims[1].split(",") if n)
+
+
+def computations(text: str) -> dict[str, list[Instruction]]:
+    """The instructions of every computation of an HLO module; the last one is the root."""
+    found: dict[str, list[Instruction]] = {}
+    current: list[Instruction] = []
+    for line in re.sub(r"/\*.*?\*/", "", text).splitlines():
+        header = re.match(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$", line)
+        if header:
+            current = found.setdefault(header[1], [])
+        elif match := ONE.match(line):
+            operands = re.findall(r"%([\w.\-]+)", match[5].split("), ")[0])
+            current.append(Instruction(match[2], size_of(match[3]), match[4], operands, line))
+    return found
+
+
+def in_loops(text: str) -> dict[str, list[Instruction]]:
+    """The computations that run inside a loop."""
+    every = computations(text)
+    bodies = re.findall(r" while\(.*?body=%?([\w.\-]+)", text)
+    assert bodies, "no loop in the compiled text"
+    reached, left = set(), list(bodies)
+    while left:
+        name = left.pop()
+        if name not in reached:
+            reached.add(name)
+            left += [n for i in every[name] for n in CALLED.findall(i.line) if n in every]
+    return {name: every[name] for name in reached}
+
+
+def follow(body: list[Instruction], name: str) -> Instruction:
+    """The instruction behind `name`, through changes of shape."""
+    by_name = {i.name: i for i in body}
+    while by_name[name].opcode in ("bitcast", "reshape"):
+        name = by_name[name].operands[0]
+    return by_name[name]
+
+
+def in_place(body: list[Instruction]) -> bool:
+    """Does a fused computation end in the update of one of its parameters?"""
+    root = follow(body, body[-1].name)
+    if root.opcode not in ("dynamic-update-slice", "scatter"):
+        return False
+    return follow(body, root.operands[0]).opcode == "parameter"
+
+
+def large_copies(text: str, least: int) -> list[str]:
+    """What a loop makes anew of at least `least` elements, other than by updates in place."""
+    loops = in_loops(text)
+    fused = {n for body in loops.values() for i in body if i.opcode == "fusion"
+             for n in CALLED.findall(i.line)}  # fmt: skip
+    passed = {"parameter", "get-tuple-element", "tuple", "bitcast", "while", "call", "constant",
+              "opt-barrier", "dynamic-update-slice", "scatter"}  # fmt: skip
+    bad = []
+    for name, body in loops.items():
+        for item in body if name not in fused else []:
+            if item.size < least or item.opcode in passed:
+                continue
+            if item.opcode == "fusion" and in_place(loops[CALLED.findall(item.line)[0]]):
+                continue
+            bad.append(item.line.strip()[:160])
+    return bad
+
+
+def lookups(text: str) -> list[int]:
+    """The sizes of the arrays that a loop gathers from or scatters into."""
+    return [
+        follow(body, item.operands[0]).size
+        for body in in_loops(text).values()
+        for item in body
+        if item.opcode in ("gather", "scatter")
+    ]
+
+
+# --- the loop over rounds
+
+
+class Compiled(NamedTuple):
+    text: str
+    extra: int  # bytes the program needs besides its arguments and results
+    slots: int  # ring_depth * runs: the elements of the smallest ring-sized array
+
+
+def compile_for(program: Program, *args: Any) -> Any:
+    """The compiled form that `program` uses for these arguments."""
+    try:
+        return program.native.lower(*args).compile()
+    except jax.errors.JaxRuntimeError as error:
+        if not any(text in str(error) for text in REFUSALS):
+            raise
+    return program.plain.lower(*args).compile()
+
+
+def compiled(env: jb.Environment, learner: Any, play_stretch: Any = None) -> Compiled:
+    depth, lanes = ring_sizes(env, 0, np.arange(WIDTH), 5000)
+    game = make_game(env, learner, 5000, depth, lanes)
+    carry = jax.eval_shape(lambda g: sim._begin_block(g, WIDTH), game)
+    keys = jax.ShapeDtypeStruct((2, WIDTH), jnp.uint32)
+    stops = jax.ShapeDtypeStruct((STOPS,), jnp.int32)
+    play_stretch = sim._play_stretch if play_stretch is None else play_stretch
+    program = compile_for(play_stretch, game, keys, carry, jnp.int32(0), stops)
+    memory = program.memory_analysis().temp_size_in_bytes
+    return Compiled(program.as_text(), memory, depth * WIDTH)
+
+
+LOOPS = {
+    "dada-exp3, fixed": (jb.make_learner("dada-exp3"), jb.FixedDelay(900)),
+    "dada-exp3, laplace": (jb.make_learner("dada-exp3"), jb.LaplaceDelay(50, 25)),
+    "dada-exp3-skipping, fixed": (jb.make_learner("dada-exp3-skipping"), jb.FixedDelay(900)),
+    "metabio-skipping, laplace": (jb.make_learner("metabio-skipping"), jb.LaplaceDelay(50, 25)),
+    "metabio, fixed": (jb.make_learner("metabio"), jb.FixedDelay(900)),
+    "metabio, laplace": (jb.make_learner("metabio"), jb.LaplaceDelay(50, 25)),
+    "nsd-ucrl2 with a window": (jb.make_learner("nsd-ucrl2", window=2000), jb.FixedDelay(900)),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_the_loop_copies_no_ring(name: str) -> None:
+    learner, delays = LOOPS[name]
+    program = compiled(jb.make_environment("paper-stochastic", delays=delays), learner)
+    assert large_copies(program.text, program.slots) == []
+    assert program.extra < 4 * program.slots  # no room for a second ring
+    if "skipping" not in name and "nsd" not in name:
+        assert all(size >= program.slots for size in lookups(program.text)), "a small lookup"
+    if name in ("dada-exp3, fixed", "metabio, fixed"):
+        assert lookups(program.text) == []
+
+
+def read_first(game: Game, key: Any, t: Any, carry: Any) -> tuple[Any, Any]:
+    """A round that reads the ring as it was before this round's write."""
+    delay = game.env.delays.delay(key, t)
+    arriving = ring.read(carry.ring, game.codec, t + 1, delay)
+    new, played = step(game, key, t, carry)
+    return new._replace(arriving=arriving), played
+
+
+def gathering(game: Game, key: Any, t: Any, carry: Any) -> tuple[Any, Any]:
+    """A round that looks an action up by a gather."""
+    new, played = step(game, key, t, carry)
+    cumulative = new.learner.cumulative
+    looked_up = cumulative.at[played.action].add(cumulative[played.action])
+    return new._replace(learner=new.learner._replace(cumulative=looked_up)), played
+
+
+def stretch_of(one_step: Callable[..., Any]) -> Program:
+    """`_play_stretch` around another step."""
+
+    def play_stretch(game: Game, keys: Any, carry: Any, last: Any, stops: Any, loop: Any) -> Any:
+        batched = runs_last(one_step, (False, True, False, True), WIDTH)
+        one_round = lambda t, c: batched(game, keys, t, c)[0]  # noqa: E731
+        return at_points(one_round, take_tally, carry, last, stops, loop)
+
+    return Program(play_stretch, donate_argnums=2)
+
+
+@pytest.mark.parametrize("delays", [jb.FixedDelay(900), jb.LaplaceDelay(50, 25)])
+def test_the_checker_sees_a_ring_that_is_read_first(delays: Any) -> None:
+    env = jb.make_environment("paper-stochastic", delays=delays)
+    program = compiled(env, jb.make_learner("dada-exp3"), stretch_of(read_first))
+    assert large_copies(program.text, program.slots)
+
+
+def test_the_checker_sees_a_small_lookup() -> None:
+    env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(900))
+    program = compiled(env, jb.make_learner("dada-exp3"), stretch_of(gathering))
+    assert min(lookups(program.text)) < program.slots

@@ -1,0 +1,121 @@
+"""Imports point one way, and some modules stand alone: read from the source, nothing is run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import jaxbio
+
+ROOT = Path(jaxbio.__file__).parent
+TOOLS = ("ops", "ring", "rng", "checks", "batching", "kernel")
+LAYERS = (  # each may import from the layers above it, and from its own where the layer is open
+    ("core",),
+    TOOLS,
+    ("environment", "learners"),
+    ("rollout",),
+    ("record",),
+    ("simulate", "sweep"),
+    ("experiments",),
+    ("plot",),
+    ("cli",),
+    ("__main__",),
+)
+OPEN = {TOOLS, ("simulate", "sweep")}
+STANDS_ALONE = "theory"
+
+
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that a file imports, at any depth, as a dotted name."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import in line {node.lineno}"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def part(name: str) -> str:
+    """jaxbio.learners.exp3 -> learners."""
+    return name.split(".")[1] if "." in name else ""
+
+
+def part_of(path: Path) -> str:
+    relative = path.relative_to(ROOT)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def layer(name: str) -> int:
+    return next((i for i, names in enumerate(LAYERS) if name in names), -1)
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", modules(), ids=named)
+def test_arrows_point_one_way(path: Path) -> None:
+    own = part_of(path)
+    if own == "__init__":
+        return
+    wanted = {part(name) for name in imports(path) if name.split(".")[0] == "jaxbio"} - {own}
+    if own == STANDS_ALONE:
+        assert not wanted
+        return
+    assert layer(own) >= 0, f"{named(path)} belongs to no layer: add {own!r} to LAYERS"
+    for other in wanted - {STANDS_ALONE, "__version__"}:
+        below = layer(other) < layer(own)
+        beside = layer(other) == layer(own) and LAYERS[layer(own)] in OPEN
+        assert layer(other) >= 0, f"{named(path)} imports {other}, which belongs to no layer"
+        assert below or beside, f"{named(path)} must not import {other}"
+
+
+def test_tools_do_not_import_in_a_circle() -> None:
+    graph = {tool: {part(name) for name in imports(ROOT / f"{tool}.py")} for tool in TOOLS}
+    left = set(TOOLS)
+    while left:
+        free = {tool for tool in left if not graph[tool] & (left - {tool})}
+        assert free, f"{sorted(left)} import each other"
+        left -= free
+
+
+def test_theory_stands_alone() -> None:
+    roots = {name.split(".")[0] for name in imports(ROOT / "theory.py")}
+    assert not roots & {"jax", "jaxlib", "chex", "optax", "jaxbio"}
+
+
+@pytest.mark.parametrize("path", modules(), ids=named)
+def test_only_plot_draws(path: Path) -> None:
+    drawing = [name for name in imports(path) if name.split(".")[0] == "matplotlib"]
+    assert not drawing or part_of(path) == "plot"
+
+
+@pytest.mark.parametrize("path", modules(), ids=named)
+def test_only_the_command_line_prints(path: Path) -> None:
+    if part_of(path) in ("cli", "__main__"):
+        return
+    calls = [
+        node.lineno
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("print", "breakpoint")
+    ]
+    assert not calls, f"{named(path)} prints in lines {calls}"
+
+
+def test_the_package_init_has_no_logic() -> None:
+    for node in ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8")).body:
+        assert isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Assign)
+
+
+def test_public_names_exist_once() -> None:
+    assert len(set(jaxbio.__all__)) == len(jaxbio.__all__)
+    assert all(hasattr(jaxbio, name) for name in jaxbio.__all__)

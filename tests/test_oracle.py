@@ -1,0 +1,481 @@
+"""Every learner against the plain-Python oracle: the same uniforms, the same actions.
+
+Float64. Both play freely. One different action changes everything after it, so the whole sequence
+of thousands of rounds is equal or the test fails; so are all facts of the run, all waits, and the
+probability with which a sampling learner played each action, to a relative 1e-6. (Not to 1e-12:
+an action whose probability is a little too large is charged a little too little for its losses, so
+its probability grows. The oracle started 1e-13 away from itself is 1e-4 away after 2,000 rounds.)
+
+Float32, as users run it. The oracle is made to play the package's actions and to divide losses by
+the probabilities that the package remembers of the time of play (teacher forcing; without the
+latter, the feedback above makes anything of a rounding error). In each round it says what it would
+have chosen, with what probability, and by what margin the package's action missed. A difference
+counts as rounding, and as nothing else, only if all of this holds:
+
+- the margin is below a tolerance that follows from float32 (`EPS` = 2**-24, half a unit in the
+  last place). The uniforms have at most 24 bits: both sides see the same numbers.
+  * Sampling learners. The margin is the distance of the uniform from the oracle's interval of the
+    action. T additions to L-hat make a random walk of rounding errors, eta L-hat stays below 8
+    (nothing is played with a probability of e**-8), so the exponent of a weight, hence
+    probabilities and interval ends, err by at most 8 sqrt(T) EPS = 2.1e-5. Seen: 3e-6.
+  * Index learners. The margin is the excess over the smallest index: 32 EPS = 1.9e-6, some ten
+    operations on numbers below 4.
+  * Thompson sampling. The margin is the excess over the smallest sample, to 1e-4: d - d w + d ln w
+    and the ratio of gammas lose up to d EPS, d < 2000. Where rounding turns over the acceptance of
+    a proposal, another sample is taken and the margin means nothing; then an acceptance test of
+    that round must be within 4 d EPS + 1e-6 of equality in the oracle's arithmetic.
+- there are at most `FEW` of them in the games of a test (10,000 rounds and more): a boundary that
+  errs by e is crossed with probability e, so 3 boundaries, 12,000 rounds and the largest errors
+  allowed would make 0.8; a mistake in the algorithm makes hundreds;
+- all facts and waits are equal, and the probability of every action played (it travels in the
+  ticket) agrees with the oracle's to the same relative 2.1e-5 in every round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import helpers
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference
+from helpers import DEEP, HORIZON, SHALLOW, Pair, Played, TableGame, pair
+
+import jaxbio as jb
+
+EPS = 2.0**-24
+SAMPLED = 8 * math.sqrt(HORIZON) * EPS
+INDEXED = 32 * EPS
+POSTERIOR = 1e-4
+FEW = 3
+EXACT = 1e-6  # relative error of a probability in float64, see above
+
+
+# --- the learners
+
+
+def fading(t: Any) -> Any:
+    """A schedule such as those of optax: a function of the round, traced."""
+    return 2.0 * jnp.exp2(t.astype(jnp.result_type(float)) / -1000.0)
+
+
+FADING = Pair(fading, lambda t: 2.0 * 2.0 ** (t / -1000.0))  # type: ignore[arg-type]
+THUNE = math.sqrt(math.log(4) / (4 * HORIZON * math.e / 2 + 40_000))
+
+dada = pair("dada-exp3", delta=0.05)
+kept = pair("dada-exp3", delta=0.05, tuning="anytime", skipping=True)
+dropped = pair("dada-exp3", tuning="printed", skipping=True, skipped="dropped")
+late_dada = pair("dada-exp3", delta=0.3, skipping=True)
+early_dada = pair("dada-exp3", delta=0.01, skipping=True)
+exp3 = pair("exp3", rate=0.02)
+tsallis = pair("tsallis-inf")
+tsallis_skipping = pair("tsallis-inf", tuning="skipping", scale=1.5)
+ucb1 = pair("ucb1")
+nsd = pair("nsd-ucrl2")
+nsd_window = pair("nsd-ucrl2", delta=0.3, window=300)
+thompson = pair("thompson")
+
+PLAIN: dict[str, tuple[Pair, int]] = {
+    "dada": (dada, SHALLOW),
+    "dada anytime scaled": (pair("dada-exp3", tuning="anytime", scale=2.5), DEEP),
+    "dada printed": (pair("dada-exp3", tuning="printed"), SHALLOW),
+    "dada schedule": (pair("dada-exp3", scale=FADING), SHALLOW),
+    "dada skipping kept": (kept, DEEP),
+    "dada skipping kept, ring wraps": (kept, SHALLOW),
+    "dada skipping dropped": (dropped, DEEP),
+    "exp3": (exp3, DEEP),
+    "exp3 default rate": (
+        Pair(jb.Exp3(total_delay=40_000), {"name": "exp3", "rate": THUNE}),
+        SHALLOW,
+    ),
+    "tsallis": (tsallis, SHALLOW),
+    "tsallis skipping scaled": (tsallis_skipping, DEEP),
+    "ucb1": (ucb1, DEEP),
+    "nsd": (nsd, SHALLOW),
+    "nsd window": (nsd_window, DEEP),
+    "thompson": (thompson, SHALLOW),
+}
+
+
+def metabio(base: Pair, **options: Any) -> Pair:
+    return pair("metabio", base=base, **options)
+
+
+METABIO: dict[str, tuple[Pair, int]] = {
+    "dada": (metabio(dada), SHALLOW),
+    "dada mean delay": (
+        metabio(dada, estimator="mean", threshold="delay", delay=20),
+        SHALLOW,
+    ),
+    "dada kept sequential anytime": (
+        metabio(kept, delta=0.3, ordering="sequential", radius="anytime"),
+        DEEP,
+    ),
+    "dada dropped sequential delay": (
+        metabio(dropped, ordering="sequential", threshold="delay", delay=60, radius_scale=0.3),
+        SHALLOW,
+    ),
+    "exp3 mean sequential": (metabio(exp3, estimator="mean", ordering="sequential"), SHALLOW),
+    "tsallis mean": (metabio(tsallis, estimator="mean"), SHALLOW),
+    "ucb1 mean": (metabio(ucb1, estimator="mean"), DEEP),
+    "nsd anytime": (metabio(nsd, radius="anytime"), SHALLOW),
+    "nsd window sequential": (metabio(nsd_window, ordering="sequential"), SHALLOW),
+    "thompson": (metabio(thompson), SHALLOW),
+}
+
+
+def ada(base: Pair, rule: str, at_switch: str, **options: Any) -> Pair:
+    return pair("metaadabio", base=base, rule=rule, at_switch=at_switch, **options)
+
+
+METAADABIO: dict[str, tuple[Pair, int]] = {
+    "dada practical learner": (ada(dada, "practical", "learner"), SHALLOW),
+    "dada theory fresh sequential": (ada(dada, "theory", "fresh", ordering="sequential"), DEEP),
+    "dada footnote all": (ada(dada, "footnote", "all"), SHALLOW),
+    "dada expected all sequential mean": (
+        ada(dada, "expected", "all", ordering="sequential", estimator="mean"),
+        DEEP,
+    ),
+    "dada skipping practical fresh after": (
+        ada(early_dada, "practical", "fresh", after=late_dada, delta=0.3),
+        SHALLOW,
+    ),
+    "dada skipping practical learner sequential doubling": (
+        ada(early_dada, "practical", "learner", ordering="sequential", doubling=150),
+        SHALLOW,
+    ),
+    "dada kept practical fresh sequential doubling": (
+        ada(kept, "practical", "fresh", ordering="sequential", doubling=100, delta=0.5),
+        DEEP,
+    ),
+    "dada practical all literal doubling": (
+        ada(dada, "practical", "all", literal=True, doubling=250, radius_scale=0.5),
+        SHALLOW,
+    ),
+    "tsallis expected learner mean": (
+        ada(tsallis, "expected", "learner", estimator="mean"),
+        DEEP,
+    ),
+    "ucb1 footnote fresh": (ada(ucb1, "footnote", "fresh"), SHALLOW),
+    "nsd window practical all sequential anytime": (
+        ada(nsd_window, "practical", "all", ordering="sequential", radius="anytime"),
+        SHALLOW,
+    ),
+    "thompson footnote learner": (ada(thompson, "footnote", "learner"), SHALLOW),
+}
+
+IN_FLOAT32 = {  # with the other ring than in float64
+    "plain": (
+        "dada",
+        "dada skipping dropped",
+        "exp3",
+        "tsallis",
+        "ucb1",
+        "nsd window",
+        "thompson",
+    ),
+    "metabio": ("dada", "dada kept sequential anytime", "nsd anytime"),
+    "metaadabio": (
+        "dada practical learner",
+        "dada skipping practical fresh after",
+        "dada skipping practical learner sequential doubling",
+    ),
+}
+FAMILIES = {"plain": PLAIN, "metabio": METABIO, "metaadabio": METAADABIO}
+
+
+class Case(NamedTuple):
+    """A learner, the ring it plays with, and which family of assertions applies."""
+
+    family: str
+    ours: Pair
+    ring_depth: int
+
+
+def float64_cases() -> Iterator[Any]:
+    for family, members in FAMILIES.items():
+        for name, (ours, ring_depth) in members.items():
+            yield pytest.param(Case(family, ours, ring_depth), id=f"{family}: {name}")
+
+
+def float32_cases() -> Iterator[Any]:
+    for family, names in IN_FLOAT32.items():
+        for name in names:
+            ours, ring_depth = FAMILIES[family][name]
+            other = DEEP if ring_depth == SHALLOW else SHALLOW
+            yield pytest.param(Case(family, ours, other), id=f"{family}: {name}")
+
+
+# --- what is compared
+
+
+class Seen(NamedTuple):
+    """One game, played by both."""
+
+    game: TableGame
+    played: Played
+    trace: reference.Trace
+    ours: Pair
+
+    @property
+    def label(self) -> str:
+        return f"seed {self.game.seed}, run {self.game.run}"
+
+
+def play_both(ours: Pair, game: TableGame, ring_depth: int, forced: bool, lanes: int) -> Seen:
+    played = helpers.play_table(game, ours.learner, ring_depth, lanes)
+    return Seen(game, played, helpers.oracle_play(game, ours, played if forced else None), ours)
+
+
+def play_tables(case: Case, forced: bool) -> list[Seen]:
+    """All delays of the ring, each with a world, a seed and a run of its own."""
+    tables = helpers.delay_tables(case.ring_depth).values()
+    games = [helpers.table_game(delays, index) for index, delays in enumerate(tables)]
+    return [play_both(case.ours, g, case.ring_depth, forced, helpers.LANES) for g in games]
+
+
+def innermost(spec: reference.Spec) -> reference.Spec:
+    """The spec of the learner that chooses."""
+    return innermost(spec["base"]) if "base" in spec else spec
+
+
+def oracle_probabilities(seen: Seen) -> np.ndarray:
+    """[T]: what a loss of the round is divided by, p + gamma or p."""
+    trace = seen.trace
+    chosen = np.array([p[a] for p, a in zip(trace.policies, trace.actions, strict=True)])
+    explores = innermost(seen.ours.spec)["name"] == "dada-exp3"
+    return chosen + np.array(trace.rates, float) if explores else chosen
+
+
+def check_probabilities(seen: Seen, tolerance: float) -> None:
+    weights = helpers.play_weights(seen.played.rounds.ticket)
+    if weights is None:
+        return
+    error = np.abs(weights * oracle_probabilities(seen) - 1)
+    worst = int(np.argmax(error))
+    assert error[worst] <= tolerance, (
+        f"{seen.label}: off by {error[worst]:.2g} in round {worst + 1}"
+    )
+
+
+def check_facts(seen: Seen) -> None:
+    info = {name: seen.played.info[name].item() for name in seen.trace.facts}
+    assert info == seen.trace.facts, seen.label
+
+
+def check_waits(seen: Seen) -> None:
+    wait = getattr(seen.played.rounds.ticket, "wait", None)
+    if wait is not None:
+        differ = np.flatnonzero(wait != np.array(seen.trace.waits))
+        assert differ.size == 0, f"{seen.label}: wait differs first in round {differ[0] + 1}"
+
+
+def check_worth(family: str, games: list[Seen]) -> None:
+    """The games exercise what they are meant to: rounds wait or not, and the switch happens."""
+    facts = [seen.trace.facts for seen in games]
+    if family == "metabio":
+        assert any(0 < f["waiting_rounds"] < HORIZON for f in facts)
+    if family == "metaadabio":
+        switched = [f for f in facts if f["switch_round"] < HORIZON]
+        assert any(f["switch_round"] <= f["waiting_rounds"] < HORIZON for f in switched)
+
+
+# --- float64: equal
+
+
+@pytest.mark.parametrize("case", list(float64_cases()))
+def test_float64_sequences_are_equal(case: Case) -> None:
+    with helpers.float_bits(64):
+        games = play_tables(case, forced=False)
+    for seen in games:
+        check_equal(seen)
+    check_worth(case.family, games)
+
+
+def check_equal(seen: Seen) -> None:
+    actions = np.asarray(seen.played.rounds.action)
+    differ = np.flatnonzero(actions != np.array(seen.trace.actions))
+    assert differ.size == 0, f"{seen.label}: the action differs first in round {differ[0] + 1}"
+    assert seen.played.rounds.state.tolist() == seen.trace.states
+    check_waits(seen)
+    check_facts(seen)
+    check_probabilities(seen, EXACT)
+
+
+def many(num_actions: int, num_states: int) -> dict[str, np.ndarray]:
+    """A larger problem with rows and means of no particular form."""
+    generator = np.random.default_rng(num_actions)
+    mapping = generator.dirichlet(np.full(num_states, 0.3), num_actions)
+    return {"mapping": mapping, "theta": generator.random(num_states)}
+
+
+LARGE = {  # above 32 the package sorts states and sums actions by other code than below
+    "nsd window, 40 states": (nsd_window, many(4, 40)),
+    "dada, 40 actions": (dada, many(40, 3)),
+    "ucb1, 40 actions": (ucb1, many(40, 3)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_float64_large_problems(name: str) -> None:
+    ours, problem = LARGE[name]
+    tables = list(helpers.shallow_delays().values())[:2]
+    with helpers.float_bits(64):
+        for index, delays in enumerate(tables):
+            game = helpers.table_game(delays, index, **problem)
+            check_equal(play_both(ours, game, SHALLOW, False, helpers.LANES))
+
+
+@pytest.mark.parametrize("ours", [metabio(dada), ada(dada, "practical", "all")])
+def test_float64_hundreds_of_losses_in_one_round(ours: Pair) -> None:
+    """All losses of 200 rounds arrive together, in one round of those."""
+    game = helpers.table_game(helpers.bursts(200, 0), 0)
+    with helpers.float_bits(64):
+        check_equal(play_both(ours, game, SHALLOW * 4, False, lanes=256))
+
+
+# --- float32: rounding and nothing else
+
+
+@pytest.mark.parametrize("case", list(float32_cases()))
+def test_float32_differences_are_rounding(case: Case) -> None:
+    with helpers.float_bits(32):
+        games = play_tables(case, forced=True)
+    assert sum(check_rounding(seen) for seen in games) <= FEW
+    check_worth(case.family, games)
+
+
+def check_rounding(seen: Seen) -> int:
+    """Everything is equal up to rounding; returns how many choices differ."""
+    check_waits(seen)
+    check_facts(seen)
+    check_probabilities(seen, SAMPLED)
+    return check_choices(seen)
+
+
+def check_choices(seen: Seen) -> int:
+    """How many choices differ; each of them must be rounding."""
+    trace = seen.trace
+    differ = np.flatnonzero(np.array(trace.choices) != np.array(trace.actions))
+    for index in differ:
+        margin = trace.margins[index]
+        assert is_rounding(seen, int(index)), f"{seen.label}: {margin=} in round {index + 1}"
+    return len(differ)
+
+
+def is_rounding(seen: Seen, index: int) -> bool:
+    name, margin = innermost(seen.ours.spec)["name"], seen.trace.margins[index]
+    if name == "thompson":
+        return margin <= POSTERIOR or doubtful_acceptance(seen, index)
+    return margin <= (INDEXED if name in ("ucb1", "nsd-ucrl2") else SAMPLED)
+
+
+def doubtful_acceptance(seen: Seen, index: int) -> bool:
+    """Is a proposal for a gamma of this round accepted or not by less than float32 can tell?"""
+    game, num_actions = seen.game, len(seen.game.world.states[0])
+    u = helpers.uniforms_for(seen.ours.learner, num_actions, game.seed, game.run, HORIZON)
+    shapes = posterior(seen, u, index + 1)
+    proposals = np.reshape(u[index][:-1], (num_actions, 2, -1, 2))
+    return any(
+        abs(acceptance_gap(shapes[arm][which], *pair)) < 4 * shapes[arm][which] * EPS + 1e-6
+        for arm in range(num_actions)
+        for which in range(2)
+        for pair in proposals[arm, which]
+    )
+
+
+def posterior(seen: Seen, u: list[Any], t: int) -> list[list[int]]:
+    """[K][2]: 1 + ones and 1 + zeros of each arm at the beginning of round t."""
+    shapes = [[1, 1] for _ in range(len(seen.game.world.states[0]))]
+    trace = seen.trace
+    for j, fed_at in enumerate(trace.fed_at):
+        if fed_at is not None and fed_at < t:
+            shapes[trace.actions[j]][0 if u[j][-1] < trace.estimates[j] else 1] += 1  # type: ignore
+    return shapes
+
+
+def acceptance_gap(shape: float, u0: float, u1: float) -> float:
+    """ln(u1) minus what it is compared with by Marsaglia and Tsang."""
+    d = shape - 1 / 3
+    x = reference.NormalDist().inv_cdf(u0)
+    w = (1 + x / math.sqrt(9 * d)) ** 3
+    return math.log(u1) - (x * x / 2 + d - d * w + d * math.log(w)) if w > 0 else math.inf
+
+
+def test_posterior_is_that_of_the_oracle() -> None:
+    """The shapes behind the excuse above, rebuilt from a trace, give the oracle's own samples."""
+    game = helpers.table_game(helpers.laplace_delays(20, 12, 1), 1)
+    trace = helpers.oracle_play(game, thompson)
+    u = helpers.uniforms_for(thompson.learner, 4, game.seed, game.run, HORIZON)
+    seen = Seen(game, None, trace, thompson)  # type: ignore[arg-type]
+    for index in (0, 500, 1500):
+        proposals = np.reshape(u[index][:-1], (4, 2, -1, 2))
+        for arm, shapes in enumerate(posterior(seen, u, index + 1)):
+            one, zero = map(reference.gamma_sample, shapes, proposals[arm].tolist())
+            assert one / (one + zero) == trace.policies[index][arm]
+
+
+# --- the front door: named learners, native delays and environments, the public functions
+
+
+class Native(NamedTuple):
+    """A learner by name, what it must be, and a problem whose delays are not a table."""
+
+    learner: Any
+    spec: reference.Spec
+    env: jb.Environment
+    bits: int
+
+
+NATIVE = {
+    "metabio, fixed delay from the environment": Native(
+        jb.make_learner("metabio", threshold="delay", delta=0.2, ordering="sequential"),
+        metabio(
+            pair("dada-exp3", delta=0.1),
+            delta=0.2,
+            threshold="delay",
+            delay=30,
+            ordering="sequential",
+        ).spec,
+        jb.make_environment("paper-stochastic", delays=jb.FixedDelay(30)),
+        64,
+    ),
+    "metaadabio, fresh": Native(
+        jb.make_learner("metaadabio", rule="footnote", at_switch="fresh", delta=0.3),
+        ada(
+            pair("dada-exp3", delta=0.1),
+            "footnote",
+            "fresh",
+            delta=0.3,
+            after=pair("dada-exp3", delta=0.075),
+        ).spec,
+        jb.make_environment("paper-adversarial", delays=jb.LaplaceDelay(50, 25)),
+        32,
+    ),
+    "dada-exp3-skipping": Native(
+        jb.make_learner("dada-exp3-skipping"),
+        pair("dada-exp3", skipping=True).spec,
+        jb.make_environment("paper-adversarial", delays=jb.GeometricDelay(10), reading="log"),
+        32,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_public_functions(name: str) -> None:
+    """`trajectory` and `rollout` size the ring themselves and play the same run."""
+    learner, spec, env, bits = NATIVE[name]
+    seed, run, ours = 11, 5, Pair(learner, spec)
+    with helpers.float_bits(bits):
+        game = TableGame(env, helpers.world_of(env, seed, run, HORIZON), seed, run)
+        rounds = jax.device_get(jb.trajectory(env, learner, seed, HORIZON, run=run))
+        info = jax.device_get(jb.rollout(env, learner, seed, HORIZON, run=run, rounds=1).info)
+    played = Played(rounds, info)
+    if bits == 64:
+        check_equal(Seen(game, played, helpers.oracle_play(game, ours), ours))
+    else:
+        check_rounding(Seen(game, played, helpers.oracle_play(game, ours, played), ours))

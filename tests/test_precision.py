@@ -1,0 +1,209 @@
+"""Long horizons in float32: sums keep their bits, and memory does not grow.
+
+How float32 is compared with float64. Two runs of a learner part at the first draw that falls
+between two roundings (within some 10^5 rounds), and from then on differ by chance: over paired runs
+of 10^6 rounds the final regrets differ by 1 to 2 % a run, so a mean would need thousands of runs to
+show 0.1 %. Instead the float64 learner is made to repeat the float32 run, action by action, and
+says with which probability it would have taken each. On that path
+sum_t gap(A_t) (p64(A_t) / p32(A_t) - 1) estimates, without bias, how much regret float64 would have
+had on top of the sum_t gap(A_t) of float32; the ratios are so close to 1 that it has hardly any
+noise.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import jaxbio as jb
+from jaxbio.learners.exp3 import ExponentialTicket, weights
+from jaxbio.ops import (
+    Wide,
+    means_add,
+    means_value,
+    means_zero,
+    select,
+    sum_add,
+    sum_zero,
+    wide_add,
+    wide_value,
+    wide_zero,
+)
+
+sim = importlib.import_module("jaxbio.simulate")
+
+HORIZON = 1_000_000
+GAPS = np.array([0.0, 0.08, 0.06, 0.10])
+
+
+# --- sums
+
+
+def test_a_sum_of_ten_million_terms_keeps_its_bits() -> None:
+    term = jnp.float32(0.3)
+
+    def both(_: int, sums: Any) -> Any:
+        return sum_add(sums[0], term), sums[1] + term
+
+    careful, plain = jax.jit(lambda: lax.fori_loop(0, 10**7, both, (sum_zero(), jnp.float32(0))))()
+    exact = 10**7 * float(term)
+    assert abs(float(careful.total) - exact) <= exact * 2.0**-24
+    assert abs(float(plain) - exact) > exact * 1e-3  # what a plain float32 sum would lose
+
+
+def test_a_sum_of_small_and_large_terms() -> None:
+    """Terms of both signs: 10^6 times (0.7, -0.4)."""
+    pair = jnp.array([0.7, -0.4], jnp.float32)
+
+    def add(_: int, total: Any) -> Any:
+        return sum_add(sum_add(total, pair[0]), pair[1])
+
+    total = jax.jit(lambda: lax.fori_loop(0, 10**6, add, sum_zero()))()
+    exact = 10**6 * (float(pair[0]) + float(pair[1]))
+    assert abs(float(total.total) - exact) <= exact * 2.0**-23
+
+
+def test_a_wide_counter_goes_past_two_to_the_31() -> None:
+    def count(i: Any, total: Wide) -> Wide:
+        return wide_add(total, i + (1 << 20))
+
+    total = jax.jit(lambda: lax.fori_loop(0, 10**6, count, wide_zero()))()
+    exact = 10**6 * (1 << 20) + (10**6 - 1) * 10**6 // 2
+    assert exact > 2**40
+    assert int(total.high) * 2**24 + int(total.low) == exact
+    assert abs(float(wide_value(total)) - exact) <= exact * 2.0**-23
+
+
+def test_means_of_equal_losses_stay_that_loss() -> None:
+    loss, due = jnp.full(3, 0.3, jnp.float32), jnp.array([True, True, False])
+    states = jnp.array([0, 1, 1], jnp.int32)
+
+    def observe(_: int, means: Any) -> Any:
+        return means_add(means, states, loss, due)
+
+    means = jax.jit(lambda: lax.fori_loop(0, 3 * 10**6, observe, means_zero(2)))()
+    assert (np.asarray(means.count) == 3 * 10**6).all()
+    np.testing.assert_allclose(means_value(means), np.float32(0.3), rtol=2.0**-22)
+
+
+# --- float32 against float64
+
+
+class EchoTicket(NamedTuple):
+    weight: Any
+    probability: Any
+
+
+@jb.pytree
+class Echo:
+    """DAda-Exp3 that tells the probability of its action, or of the action it is made to take.
+
+    forced: int32 [T], or None.
+    """
+
+    base: jb.DAdaExp3
+    forced: Any = None
+
+    def init(self, known: jb.Known) -> Any:
+        return self.base.init(known)
+
+    def act(self, state: Any, t: Any, u: Any) -> tuple[Any, EchoTicket]:
+        action, _ = self.base.act(state, t, u)
+        if self.forced is not None:
+            action = lax.dynamic_index_in_dim(self.forced, t - 1, keepdims=False)
+        rate = self.base.rate(state, t)
+        w = weights(state.cumulative, rate)
+        probability = select(w, action) / jnp.sum(w)
+        return action, EchoTicket(1.0 / (probability + rate), probability)
+
+    def learn(self, state: Any, t: Any, play: jb.Play, arrivals: jb.Arrivals) -> Any:
+        ticket = ExponentialTicket(arrivals.play.ticket.weight, None)
+        lanes = arrivals._replace(play=arrivals.play._replace(ticket=ticket))
+        return self.base.learn(state, t, play, lanes)[0], play.ticket
+
+
+def wrap(name: str, forced: Any) -> Any:
+    if name == "dada-exp3":
+        return Echo(jb.DAdaExp3(0.1), forced)
+    return jb.MetaBIO(Echo(jb.DAdaExp3(0.05), forced), 0.1)
+
+
+def run(name: str, forced: Any = None) -> dict[str, np.ndarray]:
+    """One run of 10^6 rounds in the precision of this process."""
+    env = jb.make_environment("paper-stochastic")
+    play = jax.jit(lambda actions: jb.trajectory(env, wrap(name, actions), 0, HORIZON))
+    rounds = play(forced if forced is None else jnp.asarray(forced, jnp.int32))
+    ticket = rounds.ticket if name == "dada-exp3" else rounds.ticket.base
+    values = {"action": rounds.action, "state": rounds.state, "loss": rounds.loss}
+    return jax.tree.map(np.asarray, values | {"probability": ticket.probability})
+
+
+def in_float64(name: str, actions: np.ndarray, folder: Path) -> dict[str, np.ndarray]:
+    """The same run, action by action, in a process with 64-bit numbers."""
+    np.save(folder / "actions.npy", actions)
+    code = (
+        "import numpy as np, test_precision as t\n"
+        f"forced = np.load({str(folder / 'actions.npy')!r})\n"
+        f"np.savez({str(folder / 'run.npz')!r}, **t.run({name!r}, forced))\n"
+    )
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    environment = os.environ | {"JAX_ENABLE_X64": "1", "PYTHONPATH": paths}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, env=environment)
+    return dict(np.load(folder / "run.npz"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dada-exp3", "metabio"])
+def test_regret_of_a_million_rounds_in_float32(name: str, tmp_path: Path) -> None:
+    single = run(name)
+    assert single["probability"].dtype == np.float32
+    double = in_float64(name, single["action"], tmp_path)
+    assert double["probability"].dtype == np.float64
+    for what in ("action", "state", "loss"):
+        assert np.array_equal(single[what], double[what]), what
+    ratio = double["probability"] / single["probability"].astype(np.float64)
+    gaps = GAPS[single["action"]]
+    difference = np.sum(gaps * (ratio - 1)) / np.sum(gaps)
+    print(f"{name}: regret {gaps.sum():.0f}, relative difference {difference:.1e}, "
+          f"largest of a probability {np.abs(ratio - 1).max():.1e}")  # fmt: skip
+    assert np.sum(gaps) > 1000
+    assert abs(difference) < 1e-3
+    assert np.quantile(np.abs(ratio - 1), 0.99) < 1e-2
+
+
+# --- memory
+
+
+@pytest.mark.parametrize("delays", [jb.FixedDelay(50), jb.LaplaceDelay(50, 25)])
+def test_memory_does_not_grow_with_the_horizon(
+    delays: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env, learner = jb.make_environment("paper-stochastic", delays=delays), jb.DAdaExp3()
+    play_stretch = sim._play_stretch
+    live: list[int] = []
+
+    def watched(*args: Any) -> Any:
+        out = play_stretch(*args)
+        live.append(sum(array.nbytes for array in jax.live_arrays()))
+        return out
+
+    monkeypatch.setattr(sim, "_play_stretch", watched)
+    monkeypatch.setattr(sim, "ring_sizes", lambda *_: (1024, 1 if env.delays.constant else 12))
+    peaks = []
+    for horizon in (10_000, 200_000):
+        live.clear()
+        options = {"runs": 8, "width": 8, "rounds": 50, "workers": 1, "progress": False}
+        result = jb.simulate(env, learner, horizon=horizon, **options)
+        assert result.regret.shape == (8, 50)
+        peaks.append(max(live))
+    assert peaks[1] <= peaks[0] + 4096

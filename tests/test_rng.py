@@ -1,0 +1,150 @@
+"""Random numbers: jax's threefry bit for bit, uniform, and another stream for each purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.extend.random import threefry_2x32
+from scipy import stats
+
+from jaxbio import rng
+
+FALSE_ALARM = 1e-5  # of each statistical test below, were the seeds drawn anew
+ROUNDS = jnp.arange(1, 40_001, dtype=jnp.int32)
+KEY = rng.run_key(3, 5)
+
+
+@partial(jax.jit, static_argnums=1)
+def all_words(key: Any, purpose: int, index: Any) -> Any:
+    return jnp.stack(rng.block(key, ROUNDS, purpose, index))
+
+
+def words(key: Any, purpose: int, index: int = 0) -> np.ndarray:
+    """Both words of every round: [2, rounds]."""
+    return np.asarray(all_words(key, purpose, index))
+
+
+STREAMS: dict[str, Callable[[Any], Any]] = {
+    "learner": lambda t: rng.round_uniforms(KEY, t)[0],
+    "loss": lambda t: rng.round_uniforms(KEY, t)[1],
+    "state": lambda t: rng.state_uniform(KEY, t, jnp.int32(2)),
+    "state's loss": lambda t: rng.loss_uniform(KEY, t, jnp.int32(1)),
+    "draws": lambda t: rng.draws(KEY, t, 5),
+}
+
+
+@cache
+def uniforms(name: str) -> np.ndarray:
+    """[rounds], or more where a round has several."""
+    return np.asarray(jax.jit(jax.vmap(STREAMS[name]))(ROUNDS), np.float64).ravel()
+
+
+def test_threefry_is_that_of_jax() -> None:
+    numbers = np.random.default_rng(0).integers(0, 2**32, size=(4, 500), dtype=np.uint32)
+    numbers[:, 0], numbers[:, 1] = 0, 2**32 - 1
+    keys, counters = jnp.asarray(numbers[:2].T), jnp.asarray(numbers[2:].T)
+    got = jax.jit(jax.vmap(lambda k, c: jnp.stack(rng.threefry(k, c[0], c[1]))))(keys, counters)
+    np.testing.assert_array_equal(got, jax.vmap(threefry_2x32)(keys, counters))
+
+
+def test_threefry_by_the_published_vectors() -> None:
+    """Known answers of the Random123 distribution."""
+    full = np.uint32(2**32 - 1)
+    cases = [
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((full, full), (full, full), (0x1CB996FC, 0xBB002BE7)),
+        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+    ]
+    for key, counter, expected in cases:
+        got = rng.threefry(jnp.array(key, jnp.uint32), *map(np.uint32, counter))
+        assert tuple(int(word) for word in got) == expected
+
+
+def test_run_keys_are_folded_from_the_seed() -> None:
+    keys = np.asarray(rng.run_keys(11, np.array([0, 1, 7])))
+    root = jax.random.key(11, impl="threefry2x32")
+    for column, run in enumerate((0, 1, 7)):
+        expected = jax.random.key_data(jax.random.fold_in(root, run))
+        np.testing.assert_array_equal(keys[:, column], expected)
+        np.testing.assert_array_equal(rng.run_key(root, run), expected)
+
+
+def test_words_differ_by_run_round_purpose_and_index() -> None:
+    streams = [words(rng.run_key(seed, run), rng.ROUND) for seed, run in [(0, 0), (0, 1), (1, 0)]]
+    streams += [words(KEY, purpose) for purpose in range(5)]
+    streams += [words(KEY, rng.STATE, index) for index in (1, 2, 3)]
+    flat = np.stack([stream.ravel() for stream in streams])
+    for i in range(len(flat)):
+        for j in range(i):
+            # Independent streams agree at a given place with probability 2**-32: 4e-5 in all pairs.
+            assert np.mean(flat[i] == flat[j]) < 1e-4
+    assert all(len(np.unique(stream)) > 0.999 * stream.size for stream in flat)
+
+
+def test_purposes_have_their_own_numbers() -> None:
+    assert len({rng.ROUND, rng.STATE, rng.LOSS, rng.DELAY, rng.DRAW}) == 5
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_uniform_on_the_unit_interval(name: str) -> None:
+    u = uniforms(name)
+    assert u.min() >= 0
+    assert u.max() < 1
+    counts = np.bincount((u * 64).astype(int), minlength=64)
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+    assert stats.kstest(u, "uniform").pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_no_correlation_from_round_to_round(name: str) -> None:
+    u = uniforms(name)
+    pairs = np.bincount((u[:-1] * 8).astype(int) * 8 + (u[1:] * 8).astype(int), minlength=64)
+    assert stats.chisquare(pairs).pvalue > FALSE_ALARM
+    assert stats.pearsonr(u[:-1], u[1:]).pvalue > FALSE_ALARM
+
+
+def test_streams_of_one_round_are_independent() -> None:
+    columns = [uniforms(name)[:30_000] for name in STREAMS if name != "draws"]
+    columns += [rng.unit(jnp.asarray(words(KEY, rng.STATE, k)[0]))[:30_000] for k in (0, 1)]
+    columns = [np.asarray(column) for column in columns]
+    cells = [(column * 6).astype(int) for column in columns]
+    for i in range(len(cells)):
+        for j in range(i):
+            counts = np.bincount(cells[i] * 6 + cells[j], minlength=36)
+            assert stats.chisquare(counts).pvalue > FALSE_ALARM / 15
+
+
+def test_runs_are_independent_at_the_same_round() -> None:
+    keys = rng.run_keys(0, np.arange(20_000))
+    u = np.asarray(jax.vmap(lambda k: rng.round_uniforms(k, jnp.int32(1))[0], in_axes=-1)(keys))
+    assert stats.kstest(u, "uniform").pvalue > FALSE_ALARM
+    assert stats.pearsonr(u[:-1], u[1:]).pvalue > FALSE_ALARM
+
+
+def test_ends_of_the_unit_intervals() -> None:
+    extreme = jnp.array([0, 2**32 - 1], jnp.uint32)
+    closed, opened = np.asarray(rng.unit(extreme)), np.asarray(rng.open_unit(extreme))
+    assert closed[0] == 0
+    assert 0.9999 < closed[1] < 1
+    assert 0 < opened[0] < 1e-6
+    assert 0.9999 < opened[1] < 1
+
+
+def test_a_state_does_not_depend_on_which_others_are_asked_for() -> None:
+    every = jax.vmap(lambda a: rng.state_uniform(KEY, jnp.int32(9), a))(jnp.arange(6))
+    one = rng.state_uniform(KEY, jnp.int32(9), jnp.int32(4))
+    assert every[4] == one
+
+
+@pytest.mark.parametrize("shape", [1.0, 1.5, 4.0, 60.0])
+def test_gamma_follows_its_law(shape: float) -> None:
+    """The law of rng.gamma against scipy's; 20,000 draws."""
+    u = np.random.default_rng(1).uniform(1e-7, 1 - 1e-7, size=(2, 6, 20_000)).astype(np.float32)
+    got = rng.gamma(jnp.full(20_000, shape), jnp.asarray(u[0]), jnp.asarray(u[1]))
+    assert stats.kstest(np.asarray(got), "gamma", args=(shape,)).pvalue > FALSE_ALARM
