@@ -18,9 +18,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.extend import core as jex
 
+ORIGIN = np.int32(0)  # an index of the same type as the others in 64-bit mode too
 _writes_in_loop: ContextVar[bool] = ContextVar("writes_in_loop", default=False)
 
 ELEMENTWISE = frozenset(
@@ -124,7 +126,7 @@ def _interpret(
                 zip(_bind(eqn, [v for v, _ in operands]), (b for _, b in operands), strict=True)
             )
         elif not any(flag for _, flag in operands):
-            outs = [(out, False) for out in _as_function(eqn)(*(v for v, _ in operands))]
+            outs = [(out, False) for out in _bind(eqn, [v for v, _ in operands])]
         else:
             outs = [(out, True) for out in _batched_equation(eqn, operands, runs)]
         env.update(zip(eqn.outvars, outs, strict=True))
@@ -132,32 +134,16 @@ def _interpret(
 
 
 def _bind(eqn: Any, values: Sequence[Any]) -> list[Any]:
-    """Apply a primitive without inner functions to operands of any batch."""
-    out = eqn.primitive.bind(*values, **eqn.params)
+    """Apply the equation's primitive to other operands."""
+    prepared = eqn.primitive.get_bind_params(eqn.params)  # (functions, params) before jax 0.10
+    functions, params = prepared if isinstance(prepared, tuple) else ((), prepared)
+    out = eqn.primitive.bind(*functions, *values, **params)
     return list(out) if eqn.primitive.multiple_results else [out]
-
-
-def _as_function(eqn: Any) -> Callable[..., list[Any]]:
-    """The equation as a function of its operands; literals stay where they are."""
-    variables = [atom for atom in eqn.invars if not isinstance(atom, jex.Literal)]
-    unique = list(dict.fromkeys(variables))
-    jaxpr = jex.Jaxpr([], unique, eqn.outvars, [eqn], eqn.effects)
-    function = jex.jaxpr_as_fun(jex.ClosedJaxpr(jaxpr, []))
-
-    def call(*operands: Any) -> list[Any]:
-        by_atom = {
-            atom: value
-            for atom, value in zip(eqn.invars, operands, strict=True)
-            if not isinstance(atom, jex.Literal)
-        }
-        return list(function(*(by_atom[atom] for atom in unique)))
-
-    return call
 
 
 def _batched_equation(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[Any]:
     name, params = eqn.primitive.name, eqn.params
-    if name in ELEMENTWISE:
+    if name in ELEMENTWISE and not _changes_width(eqn):
         return _bind(eqn, _aligned(operands, runs))
     x, _ = operands[0]
     if name in REDUCTIONS:
@@ -189,6 +175,12 @@ def _batched_equation(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int)
         case "dynamic_update_slice" if _unit_rows(_shape(operands[1]), _shape(operands[0])):
             return [_write_row(operands, runs)]
     return _by_vmap(eqn, operands)
+
+
+def _changes_width(eqn: Any) -> bool:
+    """A bitcast between types of different size adds or removes an axis."""
+    is_bitcast = eqn.primitive.name == "bitcast_convert_type"
+    return is_bitcast and eqn.invars[0].aval.ndim != eqn.outvars[0].aval.ndim
 
 
 def _aligned(operands: Sequence[tuple[Any, bool]], runs: int) -> list[Any]:
@@ -231,7 +223,8 @@ def _row_index(
         lead += 1
     flat, is_batched = jnp.int32(0), False
     for (index, batched), size in zip(indices[:lead], shape[:lead], strict=True):
-        flat = flat * size + jnp.clip(jnp.asarray(index, jnp.int32), 0, size - 1)
+        inside = jnp.clip(jnp.asarray(index), 0, size - 1).astype(jnp.int32)
+        flat = flat * size + inside
         is_batched = is_batched or batched
     return flat, is_batched, math.prod(shape[:lead])
 
@@ -245,7 +238,7 @@ def _read_row(operands: Sequence[tuple[Any, bool]], sizes: Sequence[int], runs: 
     width = math.prod(shape) // rows
     table = lax.reshape(x, (rows, width, runs))
     if not per_run:
-        row = lax.dynamic_slice(table, (index, 0, 0), (1, width, runs))
+        row = lax.dynamic_slice(table, (index, ORIGIN, ORIGIN), (1, width, runs))
     else:
         row = (
             table.reshape(-1).at[_flat_positions(index, width, runs)].get(mode="promise_in_bounds")
@@ -264,7 +257,7 @@ def _write_row(operands: Sequence[tuple[Any, bool]], runs: int) -> jax.Array:
     row = (width, runs) if width > 1 else (runs,)  # a unit axis would cost a change of layout
     table, update = lax.reshape(x, (rows, *row)), lax.reshape(update, (1, *row))
     if not per_run:
-        out = lax.dynamic_update_slice(table, update, (index, *(0 for _ in row)))
+        out = lax.dynamic_update_slice(table, update, (index, *(ORIGIN for _ in row)))
     elif _writes_in_loop.get():
         out = _write_in_loop(table, update, index)
     else:
@@ -280,10 +273,11 @@ def _write_row(operands: Sequence[tuple[Any, bool]], runs: int) -> jax.Array:
 def _write_in_loop(table: jax.Array, update: jax.Array, index: jax.Array) -> jax.Array:
     """Row index[run] of table [rows, ..., runs] becomes update [1, ..., runs], run by run."""
     inner, runs = table.shape[1:-1], table.shape[-1]
-    whole = tuple(0 for _ in inner)
+    whole = tuple(ORIGIN for _ in inner)
 
     def write(run: jax.Array, table: jax.Array) -> jax.Array:
-        column = lax.dynamic_slice(update, (0, *whole, run), (1, *inner, 1))
+        run = run.astype(jnp.int32)
+        column = lax.dynamic_slice(update, (ORIGIN, *whole, run), (1, *inner, 1))
         return lax.dynamic_update_slice(table, column, (index[run], *whole, run))
 
     return lax.fori_loop(jnp.int32(0), jnp.int32(runs), write, table)
@@ -298,4 +292,4 @@ def _flat_positions(index: jax.Array, width: int, runs: int) -> jax.Array:
 def _by_vmap(eqn: Any, operands: Sequence[tuple[Any, bool]]) -> list[Any]:
     axes = tuple(-1 if is_batched else None for _, is_batched in operands)
     values = [value for value, _ in operands]
-    return jax.vmap(_as_function(eqn), in_axes=axes, out_axes=-1)(*values)
+    return jax.vmap(lambda *args: _bind(eqn, args), in_axes=axes, out_axes=-1)(*values)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxbio.core import Scheduled, is_concrete
@@ -87,9 +88,11 @@ def array(name: str, value: Any, ndim: int, shape_words: str) -> Any:
         raise ValueError(f"{name} must have shape {shape_words}, but its shape is {result.shape}")
     if result.size == 0:
         raise ValueError(f"{name} must have shape {shape_words}, but it is empty: {result.shape}")
-    if np.isnan(result).any():
-        where = tuple(int(i) for i in np.argwhere(np.isnan(result))[0])
-        raise ValueError(f"{name} must not contain NaN, but entry {where} is NaN")
+    if not np.isfinite(result).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(result))[0])
+        raise ValueError(
+            f"{name} must not contain NaN or infinity, but entry {where} is {result[where]}"
+        )
     return result
 
 
@@ -159,12 +162,41 @@ def long_enough(name: str, length: int, horizon: int) -> None:
 
 
 def learner(name: str, value: Any) -> Any:
+    """An instance with the three methods, registered as a pytree."""
+    if isinstance(value, type):
+        raise TypeError(
+            f"{name} must be a learner, but got the class {value.__name__}: "
+            f"give an instance, {value.__name__}()"
+        )
     missing = [m for m in ("init", "act", "learn") if not callable(getattr(value, m, None))]
     if missing:
         raise TypeError(
             f"{name} must be a learner with init, act and learn, but {value!r} lacks "
             f"{', '.join(missing)}"
         )
+    if any(leaf is value for leaf in jax.tree.leaves(value)):
+        raise TypeError(
+            f"{name} must be a pytree, but {type(value).__name__} is not: "
+            "decorate its class with jaxbio.pytree"
+        )
+    return value
+
+
+def seed(value: Any) -> Any:
+    """A typed threefry key, or an integer that fits in 32 bits."""
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        if str(jax.random.key_impl(value)) != "threefry2x32":
+            raise ValueError(
+                f"seed must be a threefry key, but got one of {jax.random.key_impl(value)}: "
+                "use jax.random.key(..., impl='threefry2x32')"
+            )
+        return value
+    return integer("seed", value, 0, 2**32 - 1)
+
+
+def boolean(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, but got {value!r}")
     return value
 
 

@@ -4,22 +4,27 @@ XLA on CPU runs a loop body as a list of small kernels and pays for each of them
 the width of a block (hundreds of numbers) that costs four times the arithmetic. XLA can also emit a
 whole computation as one function; it does so by itself for tiny loops only, and for a call that
 carries the attribute below. The attribute is a hint: a version of XLA that does not know it runs
-the same program, slower. Other platforms never see it.
+the same program, slower. Other platforms never see it. Because it is internal to XLA, it is used
+only with versions of jaxlib that it has been tested with, and not in 64-bit mode, where this XLA
+aborts on some of our loops; the environment variable JAXBIO_NATIVE_LOOPS (1 or 0) overrides that.
 """
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend import core as jex
 
 from jaxbio.batching import ELEMENTWISE, INLINED, REDUCTIONS, writes_in_loop
+from jaxbio.core import float_dtype
 
 # What XLA's one-function emitter accepts of the things a step is made of. Sorts and scatters are
 # among those it does not; a learner that uses them runs kernel by kernel.
@@ -34,17 +39,42 @@ EMITTED = (
 ) - {"cumsum", "cumprod", "cummax", "cummin"}
 
 
+TESTED = ("0.10.",)  # versions of jaxlib
+
+
+def is_available() -> bool:
+    """May loops become native functions here?"""
+    wish = os.environ.get("JAXBIO_NATIVE_LOOPS")
+    allowed = version("jaxlib").startswith(TESTED) if wish is None else wish == "1"
+    return allowed and jax.default_backend() == "cpu" and float_dtype() == jnp.float32
+
+
 def one_function(function: Callable[..., Any], *args: Any) -> Any:
     """function(*args), compiled into a single native function where that is possible."""
-    leaves = jax.tree.leaves(args)
-    if jax.default_backend() == "cpu":
+    if is_available():
         with writes_in_loop(True):
             closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
         if is_emitted(closed.jaxpr):
-            with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-                outs = jax.jit(jex.jaxpr_as_fun(closed))(*leaves)
+            outs = _native_call(closed, jax.tree.leaves(args))
             return jax.tree.unflatten(jax.tree.structure(shape), outs)
     return function(*args)
+
+
+def _native_call(closed: Any, leaves: list[Any]) -> list[Any]:
+    """Call the jaxpr as one function.
+
+    The function also returns its operands, behind a barrier that keeps them alive: this XLA aborts
+    on such a call if the optimiser finds an operand that nothing uses.
+    """
+    consts = [jnp.asarray(const) for const in closed.consts]
+
+    def call(leaves: list[Any], consts: list[Any]) -> tuple[list[Any], list[Any]]:
+        outs = jex.jaxpr_as_fun(jex.ClosedJaxpr(closed.jaxpr, consts))(*leaves)
+        return list(outs), consts
+
+    with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
+        results = jax.jit(call)(leaves, consts)
+    return lax.optimization_barrier(results)[0]
 
 
 def fori_loop(first: Any, stop: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
@@ -69,45 +99,41 @@ REFUSALS = ("UNIMPLEMENTED", "No such compile option")
 
 
 class Program:
-    """A jitted function of arrays that takes its loop as the argument `loop`.
+    """A function of arrays that takes its loop as the argument `loop`, compiled ahead of its calls.
 
     On CPU the loop becomes one native function; where this XLA cannot do that, and on other
-    platforms, it is an ordinary loop.
+    platforms, it is an ordinary loop. Compiling happens in the thread that asks for the executable
+    (settings of JAX made in a `with` block count there only); running it is safe in any thread.
     """
 
-    def __init__(self, function: Callable[..., Any], donate_argnums: int) -> None:
-        self.native = jax.jit(
-            partial(function, loop=fori_loop),
-            donate_argnums=donate_argnums,
-            compiler_options=OPTIONS,
-        )
-        self.plain = jax.jit(partial(function, loop=lax.fori_loop), donate_argnums=donate_argnums)
-        self._refused: dict[Any, bool] = {}
-        self._first_call = threading.Lock()
+    def __init__(self, function: Callable[..., Any], donate_argnums: Any = ()) -> None:
+        native, plain = partial(function, loop=fori_loop), partial(function, loop=lax.fori_loop)
+        self.native = jax.jit(native, donate_argnums=donate_argnums, compiler_options=OPTIONS)
+        self.plain = jax.jit(plain, donate_argnums=donate_argnums)
+        self.executables: dict[Any, Callable[..., Any]] = {}
+
+    def executable(self, *args: Any) -> Callable[..., Any]:
+        """Compiled for arguments like these (arrays, or their shapes and types)."""
+        key = _signature(args)
+        if key not in self.executables:
+            self.executables[key] = self._compile(args)
+        return self.executables[key]
+
+    def _compile(self, args: Any) -> Callable[..., Any]:
+        if is_available():
+            try:
+                return self.native.lower(*args).compile()
+            except jax.errors.JaxRuntimeError as error:
+                if not any(text in str(error) for text in REFUSALS):
+                    raise
+        return self.plain.lower(*args).compile()
 
     def __call__(self, *args: Any) -> Any:
-        if jax.default_backend() != "cpu":
-            return self.plain(*args)
-        key = _signature(args)
-        if key not in self._refused:
-            with self._first_call:
-                if key not in self._refused:
-                    return self._try_native(key, args)
-        return (self.plain if self._refused[key] else self.native)(*args)
-
-    def _try_native(self, key: Any, args: Any) -> Any:
-        try:
-            out = self.native(*args)
-        except jax.errors.JaxRuntimeError as error:
-            if not any(text in str(error) for text in REFUSALS):
-                raise
-            self._refused[key] = True
-            return self.plain(*args)
-        self._refused[key] = False
-        return out
+        return self.executable(*args)(*args)
 
 
 def _signature(args: Any) -> Any:
     """What decides which compiled program serves these arguments."""
     leaves, structure = jax.tree.flatten(args)
-    return structure, tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
+    types = tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
+    return structure, types, str(jax.config.values["jax_default_device"])

@@ -138,7 +138,7 @@ def write(ring: Ring, plan: Codec, play: Play, t: Array, delay: Array) -> Ring:
         overflow = overflow | (waits & (lane >= lanes))
         lane = jnp.minimum(lane, lanes - 1)
     words = [
-        lax.dynamic_update_slice(array, word[None, None], (slot, lane, 0))
+        lax.dynamic_update_slice(array, word[None, None], (slot, lane, jnp.int32(0)))
         for array, word in zip(ring.words, plan.pack(play), strict=True)
     ]
     return Ring(words, filed, overflow)

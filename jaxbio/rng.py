@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxbio import checks
 from jaxbio.core import Array, float_dtype
 
 ROUND, STATE, LOSS, DELAY, DRAW = range(5)  # purposes
@@ -23,6 +24,7 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 def root_key(seed: Any) -> Array:
     """A typed threefry key from an integer seed; a key passes through."""
+    seed = checks.seed(seed)
     if jnp.issubdtype(jnp.result_type(seed), jax.dtypes.prng_key):
         return seed
     return jax.random.key(seed, impl="threefry2x32")

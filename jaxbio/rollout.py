@@ -30,11 +30,10 @@ from jaxbio.core import (
     pytree,
     static,
 )
-from jaxbio.environment.environment import Environment
+from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 from jaxbio.kernel import Program
 from jaxbio.ops import Sum, Wide, count, select, sum_add, sum_zero, wide_add, wide_value, wide_zero
 
-MAX_HORIZON = 2**30
 MEASURED_TOGETHER = 128  # runs whose delays are looked at side by side
 
 
@@ -43,12 +42,14 @@ class Facts(NamedTuple):
 
     outstanding: sigma_t, losses that have not arrived at the end of the round; most: sigma_max;
     total: sum of the counts at the beginnings of rounds, the clipped total delay; arrived.
+    out_of_range: bool [], an action that does not exist was chosen.
     """
 
     outstanding: Array
     most: Array
     total: Wide
     arrived: Array
+    out_of_range: Array
 
 
 class Tally(NamedTuple):
@@ -102,6 +103,8 @@ class Game:
         shapes = jax.eval_shape(
             lambda k, u: self.learner.act(self.learner.init(k), jnp.int32(1), u), self.known, u
         )
+        if any(leaf.shape for leaf in jax.tree.leaves(shapes[1])):
+            raise TypeError(f"a ticket must be made of scalars, but act handed out {shapes[1]}")
         zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes[1])
         return Play(jnp.int32(0), jnp.int32(0), jnp.zeros((), float_dtype()), zeros)
 
@@ -144,7 +147,7 @@ def begin(game: Game) -> Carry:
         game.learner.init(game.known),
         slots,
         Arrivals(none, jnp.zeros(game.lanes, bool)),
-        Facts(zero, zero, wide_zero(), zero),
+        Facts(zero, zero, wide_zero(), zero, jnp.bool_(False)),
         Tally(sum_zero(), sum_zero()),
     )
 
@@ -154,7 +157,7 @@ def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
     env, learner, plan = game.env, game.learner, game.codec
     u, u_loss = game.uniforms(key, t)
     action, ticket = learner.act(carry.learner, t, u)
-    action = action.astype(jnp.int32)
+    action = jnp.asarray(action).astype(jnp.int32)
     state = env.state(key, t, action)
     loss = env.losses.loss(key, t, state, u_loss)
     delay = env.delays.delay(key, t)
@@ -172,7 +175,7 @@ def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
     arriving = ring.read(slots, plan, t + 1, delay)
     regret = env.pseudo_loss(t, action) - env.pseudo_loss(t, game.best)
     tally = Tally(sum_add(carry.tally.regret, regret), sum_add(carry.tally.loss, loss))
-    facts = _count(carry.facts, arrivals.due)
+    facts = _count(carry.facts, arrivals.due, (action < 0) | (action >= env.num_actions))
     played = Round(action, state, loss, delay, filed.ticket)
     return Carry(learned, slots, arriving, facts, tally), played
 
@@ -184,15 +187,16 @@ def _with_own(arriving: Arrivals, play: Play, due: Array) -> Arrivals:
 
 
 def _like(ticket: Any, template: Any) -> Any:
-    if jax.tree.structure(ticket) != jax.tree.structure(template):
+    given, expected = jax.tree.map(jax.typeof, ticket), jax.tree.map(jax.typeof, template)
+    if jax.tree.flatten(given) != jax.tree.flatten(expected):
         raise TypeError(
-            "learn must return a ticket like the one act handed out, but act gave "
-            f"{jax.tree.structure(template)} and learn returned {jax.tree.structure(ticket)}"
+            "learn must return a ticket like the one act handed out, "
+            f"but act gave {expected} and learn returned {given}"
         )
     return ticket
 
 
-def _count(facts: Facts, due: Array) -> Facts:
+def _count(facts: Facts, due: Array, out_of_range: Array) -> Facts:
     arrived = count(due)
     outstanding = facts.outstanding + 1 - arrived
     return Facts(
@@ -200,6 +204,7 @@ def _count(facts: Facts, due: Array) -> Facts:
         jnp.maximum(facts.most, outstanding),
         wide_add(facts.total, facts.outstanding),
         facts.arrived + arrived,
+        facts.out_of_range | out_of_range,
     )
 
 
@@ -253,6 +258,8 @@ def summary(game: Game, carry: Carry) -> dict[str, Any]:
         "total_delay": facts.total,
         "arrived": facts.arrived,
         "overflow": carry.ring.overflow,
+        "out_of_range": facts.out_of_range,
+        "not_a_number": _has_nan(carry.learner),
     }
     if hasattr(game.learner, "facts"):
         info |= game.learner.facts(carry.learner)
@@ -261,6 +268,14 @@ def summary(game: Game, carry: Carry) -> dict[str, Any]:
         name: wide_value(value) if isinstance(value, Wide) else value
         for name, value in info.items()
     }
+
+
+def _has_nan(tree: Any) -> Array:
+    floats = [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)]
+    found = jnp.bool_(False)
+    for leaf in floats:
+        found = found | jnp.any(jnp.isnan(leaf))
+    return found
 
 
 def comparators(env: Environment, key: Array, t: Array, totals: Sum) -> Sum:
@@ -366,14 +381,34 @@ def _one_game(
 ) -> Game:
     """Check the players and put their game together."""
     horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
+    check_players(env, learner, horizon)
+    checks.integer("run", run, 0)
+    if ring_depth is None or lanes is None:
+        sizes = ring_sizes(env, seed, [run], horizon)
+        ring_depth = sizes[0] if ring_depth is None else ring_depth
+        lanes = sizes[1] if lanes is None else lanes
+    _check_sizes(env, horizon, ring_depth, lanes)
+    return make_game(env, learner, horizon, ring_depth, lanes)
+
+
+def check_players(env: Any, learner: Any, horizon: int) -> None:
+    """Raise where these two cannot play that long."""
+    check_environment(env)
     checks.learner("learner", learner)
     if all(is_concrete(leaf) for leaf in jax.tree.leaves(env)):
         env.check(horizon)
         check_learner(learner, env)
-    if ring_depth is None or lanes is None:
-        sizes = ring_sizes(env, seed, [run], horizon)
-        ring_depth, lanes = ring_depth or sizes[0], lanes or sizes[1]
-    return make_game(env, learner, horizon, ring_depth, lanes)
+
+
+def _check_sizes(env: Environment, horizon: int, ring_depth: int, lanes: int) -> None:
+    checks.integer("lanes", lanes, 1, ring.MAX_LANES)
+    delays_known = all(is_concrete(leaf) for leaf in jax.tree.leaves(env.delays))
+    needed = min(env.delays.longest(), horizon) + 1 if delays_known else 1
+    if ring_depth < needed or ring_depth & (ring_depth - 1):
+        raise ValueError(
+            f"ring_depth must be a power of 2 and at least {needed} for these delays, "
+            f"but got {ring_depth}"
+        )
 
 
 def recorded_rounds(rounds: Any, horizon: int) -> np.ndarray:
@@ -412,7 +447,8 @@ def ring_sizes(env: Environment, seed: Any, runs: Any, horizon: int) -> tuple[in
             block = np.resize(runs[first : first + MEASURED_TOGETHER], MEASURED_TOGETHER)
             keys = rng.run_keys(seed, block)
             filed = jnp.zeros((depth, MEASURED_TOGETHER), jnp.int32)
-            counts = _most_together(as_arrays(env.delays), keys, jnp.int32(horizon), filed)
+            stops = jnp.full(1, horizon, jnp.int32)
+            counts = _most_together(as_arrays(env.delays), keys, filed, jnp.int32(0), stops)
             most = max(most, int(jnp.max(counts)))
     if most > ring.MAX_LANES:
         raise ValueError(
@@ -430,13 +466,19 @@ def _rounded_lanes(most: int) -> int:
 
 
 def _count_together(
-    delays: Any, keys: Array, horizon: Array, filed: Array, loop: Callable[..., Any]
+    delays: Any,
+    keys: Array,
+    filed: Array,
+    last: Array,
+    stops: Array,
+    loop: Callable[..., Any],
 ) -> Array:
-    """int32 [runs]: the most losses of older rounds that arrive in one round.
+    """int32 [runs]: the most losses of older rounds that arrive in one round up to stops[-1].
 
     keys: [2, runs]; filed: int32 [depth, runs], zeros.
     """
     depth, runs = filed.shape
+    horizon = stops[-1]
 
     def one_round(t: Array, delays: Any, key: Array, filed: Array, most: Array) -> Any:
         delay = delays.delay(key, t)
@@ -450,8 +492,16 @@ def _count_together(
         return cleared, jnp.maximum(most, together)
 
     batch = runs_last(one_round, (False, False, True, True, True), runs)
-    start = (filed, jnp.zeros(runs, jnp.int32))
-    return loop(jnp.int32(1), horizon + 1, lambda t, s: batch(t, delays, keys, *s), start)[1]
+    state = (filed, jnp.zeros(runs, jnp.int32))
+    (_, most), _ = at_points(
+        lambda t, state: batch(t, delays, keys, *state),
+        lambda state: (state, None),
+        state,
+        last,
+        stops,
+        loop,
+    )
+    return most
 
 
-_most_together = Program(_count_together, donate_argnums=3)
+_most_together = Program(_count_together)

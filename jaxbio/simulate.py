@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from jaxbio import checks, rng
 from jaxbio.batching import runs_last
-from jaxbio.core import Array, as_arrays, check_learner
+from jaxbio.core import Array, as_arrays, float_dtype
 from jaxbio.environment.environment import Environment
 from jaxbio.kernel import Program
 from jaxbio.ops import Sum, sum_zero
@@ -27,6 +27,7 @@ from jaxbio.rollout import (
     Game,
     at_points,
     begin,
+    check_players,
     comparators,
     make_game,
     recorded_rounds,
@@ -40,6 +41,11 @@ from jaxbio.rollout import (
 WIDTHS = (8, 32, 128)  # runs side by side in one program; small blocks stay in cache
 STOPS_PER_CALL = 64
 ROUNDS_PER_CALL = 1 << 16  # bounds the time between two looks at the host
+FLAGS = {
+    "overflow": "more losses arrived in one round than were measured beforehand: report the delays",
+    "out_of_range": "the learner chose an action below 0 or not below num_actions",
+    "not_a_number": "the learner's state holds NaN",
+}
 
 
 def simulate(
@@ -72,21 +78,27 @@ def simulate(
     horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
     runs = checks.integer("runs", runs, 1)
     points = recorded_rounds(rounds, horizon)
-    _check_players(env, learner, horizon)
+    check_players(env, learner, horizon)
     devices = jax.local_devices()
     workers = (
         _default_workers(devices) if workers is None else checks.integer("workers", workers, 1)
     )
     width = _default_width(runs, workers) if width is None else checks.integer("width", width, 1)
-    root = rng.root_key(_check_seed(seed))
+    root = rng.root_key(seed)
     sizes = ring_sizes(env, root, np.arange(runs), horizon)
     game = make_game(env, learner, horizon, *sizes)
     stops = _all_stops(points, horizon)
     blocks = [np.arange(first, first + width) for first in range(0, runs, width)]
+    players = []
+    for device in devices[: len(blocks)]:
+        with jax.default_device(device):
+            players.append(_compile_players(game, width))
 
     def play(index: int, advance: Callable[[int], None]) -> Any:
-        with jax.default_device(devices[index % len(devices)]):
-            return _play_block(game, rng.run_keys(root, blocks[index]), stops, advance)
+        place = index % len(devices)
+        with jax.default_device(devices[place]):
+            keys = rng.run_keys(root, blocks[index])
+            return _play_block(players[place], game, keys, stops, advance)
 
     parts = _in_parallel(play, len(blocks), workers, horizon * width, progress)
     curves = [jax.tree.map(lambda x: at_recorded(x, stops, points), part[0]) for part in parts]
@@ -103,20 +115,6 @@ def simulate(
         info=info,
         replay=partial(_replay, game.env, root, blocks, stops, points, runs, workers),
     )
-
-
-def _check_players(env: Any, learner: Any, horizon: int) -> None:
-    if not isinstance(env, Environment):
-        raise TypeError(f"env must be an Environment, but got {env!r}")
-    checks.learner("learner", learner)
-    env.check(horizon)
-    check_learner(learner, env)
-
-
-def _check_seed(seed: Any) -> Any:
-    if isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
-        return seed
-    return checks.integer("seed", seed, 0, 2**63 - 1)
 
 
 def _default_workers(devices: list[Any]) -> int:
@@ -146,11 +144,6 @@ def _calls(stops: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         last, first = int(ahead[-1]), first + len(ahead)
 
 
-@partial(jax.jit, static_argnums=1)
-def _begin_block(game: Game, width: int) -> Carry:
-    return runs_last(begin, (False,), width)(game)
-
-
 def _play(
     game: Game, keys: Array, carry: Carry, last: Array, stops: Array, loop: Any
 ) -> tuple[Carry, Curve]:
@@ -171,29 +164,54 @@ def _compare(
     )
 
 
+def _begin(game: Game, keys: Array, loop: Any) -> Carry:
+    return runs_last(begin, (False,), keys.shape[-1])(game)
+
+
+def _summarise(game: Game, carry: Carry, loop: Any) -> dict[str, Array]:
+    return runs_last(summary, (False, True), carry.facts.arrived.shape[-1])(game, carry)
+
+
+_begin_block = Program(_begin)
 _play_stretch = Program(_play, donate_argnums=2)
+_summarise_block = Program(_summarise)
 _compare_stretch = Program(_compare, donate_argnums=2)
 
 
-@jax.jit
-def _summarise(game: Game, carry: Carry) -> dict[str, Array]:
-    runs = carry.facts.arrived.shape[-1]
-    return runs_last(summary, (False, True), runs)(game, carry)
+class Players(NamedTuple):
+    """The compiled programs of a block."""
+
+    begin: Callable[..., Any]
+    play: Callable[..., Any]
+    summarise: Callable[..., Any]
+
+
+def _compile_players(game: Game, width: int) -> Players:
+    keys = jax.ShapeDtypeStruct((2, width), jnp.uint32)
+    last, stops = (
+        jax.ShapeDtypeStruct((), jnp.int32),
+        jax.ShapeDtypeStruct((STOPS_PER_CALL,), jnp.int32),
+    )
+    carry = jax.eval_shape(partial(_begin, loop=None), game, keys)
+    return Players(
+        _begin_block.executable(game, keys),
+        _play_stretch.executable(game, keys, carry, last, stops),
+        _summarise_block.executable(game, carry),
+    )
 
 
 def _play_block(
-    game: Game, keys: Array, stops: np.ndarray, advance: Callable[[int], None]
+    players: Players, game: Game, keys: Array, stops: np.ndarray, advance: Callable[[int], None]
 ) -> tuple[Curve, dict[str, np.ndarray]]:
     """All rounds of one block: increments [stops, runs], and the facts [runs]."""
-    width = keys.shape[-1]
-    carry = _begin_block(game, width)
+    carry = players.begin(game, keys)
     pieces = []
     for last, ahead in _calls(stops):
-        carry, curve = _play_stretch(game, keys, carry, jnp.int32(last), jnp.asarray(ahead))
+        carry, curve = players.play(game, keys, carry, jnp.int32(last), jnp.asarray(ahead))
         kept = len(np.unique(ahead))
-        pieces.append(jax.tree.map(lambda x, n=kept: np.asarray(x)[:n], curve))
-        advance((int(ahead[-1]) - last) * width)
-    info = {name: np.asarray(value) for name, value in _summarise(game, carry).items()}
+        pieces.append(jax.tree.map(lambda x, n=kept: np.asarray(x)[:n].copy(), curve))
+        advance((int(ahead[-1]) - last) * keys.shape[-1])
+    info = {name: np.asarray(value) for name, value in players.summarise(game, carry).items()}
     return jax.tree.map(lambda *xs: np.concatenate(xs), *pieces), info
 
 
@@ -210,15 +228,20 @@ def _replay(
     env = as_arrays(env)
     width = len(blocks[0])
 
+    def begin_totals() -> Sum:
+        empty = sum_zero(env.num_actions)
+        return jax.tree.map(lambda x: jnp.zeros((*x.shape, width), x.dtype), empty)
+
+    first, ahead = jnp.int32(0), jnp.asarray(next(_calls(stops))[1])
+    compare = _compare_stretch.executable(
+        env, rng.run_keys(root, blocks[0]), begin_totals(), first, ahead
+    )
+
     def play(index: int, advance: Callable[[int], None]) -> np.ndarray:
-        keys = rng.run_keys(root, blocks[index])
-        totals = jax.tree.map(
-            lambda x: jnp.zeros((*x.shape, width), x.dtype), sum_zero(env.num_actions)
-        )
-        pieces = []
+        keys, totals, pieces = rng.run_keys(root, blocks[index]), begin_totals(), []
         for last, ahead in _calls(stops):
-            totals, piece = _compare_stretch(env, keys, totals, jnp.int32(last), jnp.asarray(ahead))
-            pieces.append(np.asarray(piece)[: len(np.unique(ahead))])
+            totals, piece = compare(env, keys, totals, jnp.int32(last), jnp.asarray(ahead))
+            pieces.append(np.asarray(piece)[: len(np.unique(ahead))].copy())
         return at_recorded(np.concatenate(pieces), stops, points)
 
     parts = _in_parallel(play, len(blocks), workers, 0, progress=False)
@@ -234,6 +257,7 @@ def _in_parallel(
 ) -> list[Any]:
     """Play the blocks, several at once; Ctrl-C stops before the next stretch of each."""
     stopped = False
+    precision = float_dtype() == jnp.float64  # may be set in a `with` block of this thread only
     bar = tqdm(
         total=blocks * rounds_per_block,
         unit="round",
@@ -246,8 +270,12 @@ def _in_parallel(
             raise KeyboardInterrupt
         bar.update(rounds)
 
+    def play_one(index: int) -> Any:
+        with jax.enable_x64(precision):
+            return play(index, advance)
+
     with bar, ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(play, index, advance) for index in range(blocks)]
+        futures = [pool.submit(play_one, index) for index in range(blocks)]
         try:
             return [future.result() for future in futures]
         except BaseException:
@@ -259,8 +287,7 @@ def _in_parallel(
 
 def _raise_flags(info: dict[str, np.ndarray]) -> None:
     """Raise what could only show in flight."""
-    if info.pop("overflow").any():
-        raise RuntimeError(
-            "a loss found no lane in the ring: more losses arrived in one round than were measured "
-            "beforehand; please report the delays that did this"
-        )
+    for flag, message in FLAGS.items():
+        raised = np.flatnonzero(info.pop(flag))
+        if raised.size:
+            raise RuntimeError(f"{message} (in {raised.size} runs, the first is {raised[0]})")

@@ -20,8 +20,8 @@ import pytest
 import jaxbio as jb
 from jaxbio import ring
 from jaxbio.batching import runs_last
-from jaxbio.kernel import REFUSALS, Program
-from jaxbio.rollout import Game, at_points, make_game, ring_sizes, step, take_tally
+from jaxbio.kernel import Program
+from jaxbio.rollout import Game, at_points, begin, make_game, ring_sizes, step, take_tally
 
 sim = importlib.import_module("jaxbio.simulate")
 
@@ -224,24 +224,14 @@ class Compiled(NamedTuple):
     slots: int  # ring_depth * runs: the elements of the smallest ring-sized array
 
 
-def compile_for(program: Program, *args: Any) -> Any:
-    """The compiled form that `program` uses for these arguments."""
-    try:
-        return program.native.lower(*args).compile()
-    except jax.errors.JaxRuntimeError as error:
-        if not any(text in str(error) for text in REFUSALS):
-            raise
-    return program.plain.lower(*args).compile()
-
-
-def compiled(env: jb.Environment, learner: Any, play_stretch: Any = None) -> Compiled:
+def compiled(env: jb.Environment, learner: Any, play_stretch: Program | None = None) -> Compiled:
     depth, lanes = ring_sizes(env, 0, np.arange(WIDTH), 5000)
     game = make_game(env, learner, 5000, depth, lanes)
-    carry = jax.eval_shape(lambda g: sim._begin_block(g, WIDTH), game)
+    carry = jax.eval_shape(runs_last(begin, (False,), WIDTH), game)
     keys = jax.ShapeDtypeStruct((2, WIDTH), jnp.uint32)
     stops = jax.ShapeDtypeStruct((STOPS,), jnp.int32)
     play_stretch = sim._play_stretch if play_stretch is None else play_stretch
-    program = compile_for(play_stretch, game, keys, carry, jnp.int32(0), stops)
+    program = play_stretch.executable(game, keys, carry, jnp.int32(0), stops)
     memory = program.memory_analysis().temp_size_in_bytes
     return Compiled(program.as_text(), memory, depth * WIDTH)
 

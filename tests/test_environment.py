@@ -123,7 +123,7 @@ def test_hard_states_shares_losses_within_a_block(states: int, delay: int, best:
     np.testing.assert_array_equal(world["delays"], delay)
     taken = np.take_along_axis(world["losses"], world["states"], axis=1)  # [T, 2]
     for first in range(0, HORIZON, block):
-        np.testing.assert_array_equal(taken[first : first + block], taken[first : first + 1])
+        assert (taken[first : first + block] == taken[first]).all()
     blocks = taken[::block]
     assert {tuple(row) for row in blocks} == {(0, 0), (0, 1), (1, 0), (1, 1)}
     other = jb.sample_world(env, 0, 1, HORIZON)
@@ -208,7 +208,8 @@ def assert_seen(played: jb.Round, world: dict[str, np.ndarray]) -> None:
     """What a run met at its own actions is what the world holds there."""
     t = np.arange(HORIZON)
     np.testing.assert_array_equal(played.state, world["states"][t, played.action])
-    np.testing.assert_array_equal(played.loss, world["losses"][t, played.state])
+    # Beta losses go through a logarithm, whose last bit may differ between two programs.
+    np.testing.assert_allclose(played.loss, world["losses"][t, played.state], rtol=2e-6)
     np.testing.assert_array_equal(played.delay, world["delays"])
 
 

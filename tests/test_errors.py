@@ -661,7 +661,7 @@ def test_traced_values_pass_unread() -> None:
 # --- what is not refused in clear words yet
 
 RANDOM = world(delays=jb.UniformDelay(0, 5))
-NOT_YET: dict[str, Case] = {
+STRUCTURE: dict[str, Case] = {
     "rollout without an environment": (lambda: rollout(P), TypeError, "env must be an Environment"),
     "world without an environment": (
         lambda: jb.sample_world(P, 0, 0, 20),  # type: ignore[arg-type]
@@ -733,15 +733,13 @@ NOT_YET: dict[str, Case] = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="not refused in clear words yet")
-@pytest.mark.parametrize("name", NOT_YET)
-def test_to_be_refused_in_words(name: str) -> None:
-    call, kind, message = NOT_YET[name]
+@pytest.mark.parametrize("name", STRUCTURE)
+def test_structure_is_refused_in_words(name: str) -> None:
+    call, kind, message = STRUCTURE[name]
     with pytest.raises(kind, match=re.escape(message)):
         call()
 
 
-@pytest.mark.xfail(strict=True, reason="the high word of the seed is lost in 32-bit mode")
 def test_large_seeds_are_refused_or_have_their_own_worlds() -> None:
     try:
         one, two = (rng.run_key(rng.root_key(seed), 0) for seed in (5, 2**32 + 5))
@@ -750,6 +748,5 @@ def test_large_seeds_are_refused_or_have_their_own_worlds() -> None:
     assert np.any(np.asarray(one) != np.asarray(two))
 
 
-@pytest.mark.xfail(strict=True, reason="a Python number has no astype")
 def test_action_as_a_python_number() -> None:
     rollout(learner=Odd("Python number"), rounds=1)

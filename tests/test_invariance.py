@@ -107,7 +107,7 @@ def test_a_run_is_the_same_game_however_it_is_played(
 ) -> None:
     case = CASES[name]
     expected = play(case)
-    assert len(np.unique(expected.final_regret)) > RUNS // 2  # the runs do differ
+    assert len(np.unique(expected.final_regret)) > RUNS - 3  # the runs do differ
     for what, result in variations(case, monkeypatch):
         same(expected, result, what)
     sizes = jb.ring_sizes(case.env, SEED, range(RUNS), HORIZON)

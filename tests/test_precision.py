@@ -1,10 +1,11 @@
 """Long horizons in float32: sums keep their bits, and memory does not grow.
 
 How float32 is compared with float64. Two runs of a learner part at the first draw that falls
-between two roundings (within some 10^5 rounds), and from then on differ by chance: over paired runs
-of 10^6 rounds the final regrets differ by 1 to 2 % a run, so a mean would need thousands of runs to
-show 0.1 %. Instead the float64 learner is made to repeat the float32 run, action by action, and
-says with which probability it would have taken each. On that path
+between two roundings, and from then on differ by chance: over 64 paired runs of 10^6 rounds the
+final regrets differed by 1 % a run (standard deviation), so a mean would need thousands of runs to
+show 0.1 %. Instead float64 is taken along the float32 run: same actions, same importance weights
+(left alone, these would amplify the least difference), everything else computed in float64, and it
+says with which probability it would have taken each action. On that path
 sum_t gap(A_t) (p64(A_t) / p32(A_t) - 1) estimates, without bias, how much regret float64 would have
 had on top of the sum_t gap(A_t) of float32; the ratios are so close to 1 that it has hardly any
 noise.
@@ -12,10 +13,12 @@ noise.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +29,7 @@ import pytest
 from jax import lax
 
 import jaxbio as jb
+from jaxbio.core import as_arrays
 from jaxbio.learners.exp3 import ExponentialTicket, weights
 from jaxbio.ops import (
     Wide,
@@ -70,7 +74,7 @@ def test_a_sum_of_small_and_large_terms() -> None:
 
     total = jax.jit(lambda: lax.fori_loop(0, 10**6, add, sum_zero()))()
     exact = 10**6 * (float(pair[0]) + float(pair[1]))
-    assert abs(float(total.total) - exact) <= exact * 2.0**-23
+    assert abs(float(total.total) - exact) <= 4 * exact * 2.0**-24
 
 
 def test_a_wide_counter_goes_past_two_to_the_31() -> None:
@@ -108,7 +112,7 @@ class EchoTicket(NamedTuple):
 class Echo:
     """DAda-Exp3 that tells the probability of its action, or of the action it is made to take.
 
-    forced: int32 [T], or None.
+    forced: None, or actions int32 [T] and their weights float [T].
     """
 
     base: jb.DAdaExp3
@@ -118,13 +122,14 @@ class Echo:
         return self.base.init(known)
 
     def act(self, state: Any, t: Any, u: Any) -> tuple[Any, EchoTicket]:
-        action, _ = self.base.act(state, t, u)
+        action, ticket = self.base.act(state, t, u)
+        weight = ticket.weight
         if self.forced is not None:
-            action = lax.dynamic_index_in_dim(self.forced, t - 1, keepdims=False)
-        rate = self.base.rate(state, t)
-        w = weights(state.cumulative, rate)
-        probability = select(w, action) / jnp.sum(w)
-        return action, EchoTicket(1.0 / (probability + rate), probability)
+            action, weight = (
+                lax.dynamic_index_in_dim(table, t - 1, keepdims=False) for table in self.forced
+            )
+        w = weights(state.cumulative, self.base.rate(state, t))
+        return action, EchoTicket(weight, select(w, action) / jnp.sum(w))
 
     def learn(self, state: Any, t: Any, play: jb.Play, arrivals: jb.Arrivals) -> Any:
         ticket = ExponentialTicket(arrivals.play.ticket.weight, None)
@@ -141,25 +146,26 @@ def wrap(name: str, forced: Any) -> Any:
 def run(name: str, forced: Any = None) -> dict[str, np.ndarray]:
     """One run of 10^6 rounds in the precision of this process."""
     env = jb.make_environment("paper-stochastic")
-    play = jax.jit(lambda actions: jb.trajectory(env, wrap(name, actions), 0, HORIZON))
-    rounds = play(forced if forced is None else jnp.asarray(forced, jnp.int32))
+    play = jax.jit(lambda tables: jb.trajectory(env, wrap(name, tables), 0, HORIZON))
+    rounds = play(as_arrays(forced))
     ticket = rounds.ticket if name == "dada-exp3" else rounds.ticket.base
     values = {"action": rounds.action, "state": rounds.state, "loss": rounds.loss}
-    return jax.tree.map(np.asarray, values | {"probability": ticket.probability})
+    return jax.tree.map(np.asarray, values | ticket._asdict())
 
 
-def in_float64(name: str, actions: np.ndarray, folder: Path) -> dict[str, np.ndarray]:
+def in_float64(name: str, single: dict[str, np.ndarray], folder: Path) -> dict[str, np.ndarray]:
     """The same run, action by action, in a process with 64-bit numbers."""
-    np.save(folder / "actions.npy", actions)
+    np.savez(folder / "single.npz", **single)
     code = (
         "import numpy as np, test_precision as t\n"
-        f"forced = np.load({str(folder / 'actions.npy')!r})\n"
-        f"np.savez({str(folder / 'run.npz')!r}, **t.run({name!r}, forced))\n"
+        f"single = np.load({str(folder / 'single.npz')!r})\n"
+        "forced = single['action'], single['weight']\n"
+        f"np.savez({str(folder / 'double.npz')!r}, **t.run({name!r}, forced))\n"
     )
     paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     environment = os.environ | {"JAX_ENABLE_X64": "1", "PYTHONPATH": paths}
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, env=environment)
-    return dict(np.load(folder / "run.npz"))
+    return dict(np.load(folder / "double.npz"))
 
 
 @pytest.mark.slow
@@ -167,7 +173,7 @@ def in_float64(name: str, actions: np.ndarray, folder: Path) -> dict[str, np.nda
 def test_regret_of_a_million_rounds_in_float32(name: str, tmp_path: Path) -> None:
     single = run(name)
     assert single["probability"].dtype == np.float32
-    double = in_float64(name, single["action"], tmp_path)
+    double = in_float64(name, single, tmp_path)
     assert double["probability"].dtype == np.float64
     for what in ("action", "state", "loss"):
         assert np.array_equal(single[what], double[what]), what
@@ -189,21 +195,24 @@ def test_memory_does_not_grow_with_the_horizon(
     delays: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env, learner = jb.make_environment("paper-stochastic", delays=delays), jb.DAdaExp3()
-    play_stretch = sim._play_stretch
+    calls = sim._calls
     live: list[int] = []
 
-    def watched(*args: Any) -> Any:
-        out = play_stretch(*args)
-        live.append(sum(array.nbytes for array in jax.live_arrays()))
-        return out
+    def watched(stops: np.ndarray) -> Iterator[Any]:
+        for call in calls(stops):
+            yield call
+            live.append(sum(array.nbytes for array in jax.live_arrays()))
 
-    monkeypatch.setattr(sim, "_play_stretch", watched)
+    monkeypatch.setattr(sim, "_calls", watched)
     monkeypatch.setattr(sim, "ring_sizes", lambda *_: (1024, 1 if env.delays.constant else 12))
     peaks = []
     for horizon in (10_000, 200_000):
         live.clear()
+        gc.collect()
+        before = sum(array.nbytes for array in jax.live_arrays())
         options = {"runs": 8, "width": 8, "rounds": 50, "workers": 1, "progress": False}
         result = jb.simulate(env, learner, horizon=horizon, **options)
         assert result.regret.shape == (8, 50)
-        peaks.append(max(live))
-    assert peaks[1] <= peaks[0] + 4096
+        assert live
+        peaks.append(max(live) - before)
+    assert peaks[1] <= 1.2 * peaks[0]  # of 20 times as many rounds, a few recorded numbers

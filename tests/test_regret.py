@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -30,7 +32,7 @@ IN_FORCE = [PHASES[phase_index_ceil(t) % 2].tolist() for t in range(1, HORIZON +
 
 @jb.pytree
 class Scripted:
-    """Plays what it is told. actions: int32 [T]."""
+    """Plays what it is told, if u < 1, as it always is. actions: int32 [T]."""
 
     actions: Any
 
@@ -38,7 +40,7 @@ class Scripted:
         return None
 
     def act(self, state: None, t: Any, u: Any) -> Any:
-        return self.actions[t - 1], None
+        return jnp.where(u < 1, self.actions[t - 1], 0), None
 
     def learn(self, state: None, t: Any, play: jb.Play, arrivals: jb.Arrivals) -> Any:
         return None, None
@@ -175,6 +177,28 @@ def test_the_comparator_belongs_to_the_horizon_that_is_played() -> None:
     for problem in (env, table):
         assert problem.best_action(jnp.int32(60)) == 0
         assert problem.best_action(jnp.int32(HORIZON)) == 1
+
+
+NO_RANDOMNESS = """
+import numpy as np, jaxbio as jb
+env = jb.Environment(
+    jb.TableMapping(np.tile([0, 1], (50, 1))), jb.TableLosses(np.eye(2)[[0] * 50]), jb.FixedDelay(2)
+)
+class Always:
+    def init(self, known): return None
+    def act(self, state, t, u): return t * 0, None
+    def learn(self, state, t, play, arrivals): return None, None
+for learner in (jb.UCB1(), jb.pytree(Always)()):
+    result = jb.simulate(env, learner, horizon=50, runs=3, rounds=1, progress=False)
+    np.testing.assert_allclose(result.realized_regret, result.regret)
+assert result.final_regret.tolist() == [50.0] * 3
+"""
+
+
+def test_a_game_without_randomness() -> None:
+    """In a process of its own, which the compiler may end."""
+    done = subprocess.run([sys.executable, "-c", NO_RANDOMNESS], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[:500]
 
 
 # --- which rounds

@@ -1,1 +1,1 @@
-"""Baselines that share no code with jaxbio: plain NumPy and hand-fused Numba."""
+"""Baselines that share no code with jaxbio: plain NumPy, scalar Numba and SIMD Numba."""

@@ -12,7 +12,7 @@ import numpy as np
 TAIL = 40  # a Laplace draw beyond location + 40 scales has probability e**-40
 
 
-def _constants(learner, num_actions, num_states, horizon, delta):
+def constants(learner, num_actions, num_states, horizon, delta):
     """Scale of eta_t, and ln(4ST/delta) / 2 for the squared radius (None without estimates)."""
     if learner not in ("dada-exp3", "metabio"):
         raise ValueError(f"learner must be 'dada-exp3' or 'metabio', got {learner!r}")
@@ -118,7 +118,8 @@ def play_loop(learner, P, theta, horizon, runs, seed, delta=0.1, delay=50, lapla
     `delay` is the fixed delay; `laplace=(location, scale)` takes its place when given.
     """
     P, theta = np.asarray(P, float), np.asarray(theta, float)
-    scale, radius = _constants(learner, *P.shape, horizon, delta)
+    num_actions, num_states = P.shape
+    scale, radius = constants(learner, num_actions, num_states, horizon, delta)
     means = P @ theta
     regret = np.empty(runs)
     for run, child in enumerate(np.random.SeedSequence(seed).spawn(runs)):
@@ -221,14 +222,15 @@ def play_vectorised(learner, P, theta, horizon, runs, seed, delta=0.1, delay=50,
     `delay` is the fixed delay; `laplace=(location, scale)` takes its place when given.
     """
     P, theta = np.asarray(P, float), np.asarray(theta, float)
-    scale, radius = _constants(learner, *P.shape, horizon, delta)
+    num_actions, num_states = P.shape
+    scale, radius = constants(learner, num_actions, num_states, horizon, delta)
     rng = np.random.default_rng(seed)
     location, spread = (delay, 0) if laplace is None else laplace
     slots = math.ceil(location + TAIL * spread) + 2
-    base = _DAdaBatch(runs, len(P), scale)
-    mail = _DAdaMail(base, slots, len(P))
+    base = _DAdaBatch(runs, num_actions, scale)
+    mail = _DAdaMail(base, slots, num_actions)
     if radius is not None:
-        mail = _MetaMail(base, slots, *P.shape, radius)
+        mail = _MetaMail(base, slots, num_actions, num_states, radius)
     gaps, regret = P @ theta - (P @ theta).min(), np.zeros(runs)
     for t in range(horizon):
         action, ticket = base.act(rng)

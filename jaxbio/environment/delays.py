@@ -37,7 +37,7 @@ class FixedDelay:
     constant = True
 
     def __post_init__(self) -> None:
-        set_field(self, "d", checks.integer("d (fixed delay)", self.d, 0))
+        set_field(self, "d", checks.integer("d (fixed delay)", self.d, 0, 2**30))
 
     def check(self, horizon: int) -> None:
         """A fixed delay serves any horizon."""

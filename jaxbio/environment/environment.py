@@ -13,6 +13,8 @@ from jaxbio import checks, rng
 from jaxbio.core import Array, as_arrays, pytree, set_field
 from jaxbio.environment.mappings import TableMapping
 
+MAX_HORIZON = 2**30
+
 
 @pytree
 class Environment:
@@ -38,8 +40,8 @@ class Environment:
                 f"mapping and losses must have the same number of states, but the mapping has "
                 f"{self.mapping.num_states} and the losses have {slots}"
             )
-        if self.real_states is None:
-            set_field(self, "real_states", slots)
+        real = slots if self.real_states is None else self.real_states
+        set_field(self, "real_states", checks.integer("real_states", real, 1, slots))
 
     @property
     def num_actions(self) -> int:
@@ -96,12 +98,19 @@ def _check_part(name: str, part: Any, method: str, example: str) -> None:
         raise TypeError(f"{name} must be such as {example}, but got {part!r}")
 
 
+def check_environment(env: Any) -> None:
+    if not isinstance(env, Environment):
+        raise TypeError(f"env must be an Environment, but got {env!r}")
+
+
 def sample_world(env: Environment, seed: Any, run: int, horizon: int) -> dict[str, np.ndarray]:
     """The whole world of one run, whatever is played in it.
 
     Returns states int32 [T, K] (s_t(a)), losses [T, S] (l_t(s)) and delays int32 [T].
     """
-    key = rng.run_key(seed, run)
+    check_environment(env)
+    env.check(checks.integer("horizon", horizon, 1, MAX_HORIZON))
+    key = rng.run_key(seed, checks.integer("run", run, 0))
     rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
     actions = jnp.arange(env.num_actions, dtype=jnp.int32)
     slots = jnp.arange(env.state_slots, dtype=jnp.int32)

@@ -149,7 +149,8 @@ class BetaLosses(StationaryLosses):
 
     def _gamma_power(self, mean: Array, normals: Array, accepts: Array, boost: Array) -> Array:
         """The logarithm of a Gamma(concentration * mean) variable."""
-        shape = jnp.maximum(self.concentration * mean, 1e-6)
+        # Apart from the sum below, so that no program rounds them together.
+        shape = lax.optimization_barrier(jnp.maximum(self.concentration * mean, 1e-6))
         return jnp.log(rng.gamma(shape + 1.0, normals, accepts)) + jnp.log(boost) / shape
 
 

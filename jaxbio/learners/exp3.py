@@ -21,7 +21,19 @@ from jaxbio.core import (
     static,
 )
 from jaxbio.learners import skipping
-from jaxbio.ops import Wide, count, pick, select, sum_by, wide_add, wide_value, wide_zero
+from jaxbio.ops import (
+    Sum,
+    Wide,
+    count,
+    pick,
+    select,
+    sum_add,
+    sum_by,
+    sum_zero,
+    wide_add,
+    wide_value,
+    wide_zero,
+)
 
 TUNINGS = ("corrected", "anytime", "printed")
 
@@ -34,24 +46,35 @@ class ExponentialTicket(NamedTuple):
 
 
 class DAdaState(NamedTuple):
-    """cumulative (L-hat): [K], relative to its minimum; budget: 2 K t + D up to the last round."""
+    """cumulative (L-hat): Sum [K]; budget: 2 K t + D up to the last round."""
 
-    cumulative: Array
+    cumulative: Sum
     budget: Wide
     outstanding: Array
     skipped: skipping.Skipping | None
 
 
-def weights(cumulative: Array, rate: Array) -> Array:
+def num_actions(state: Any) -> int:
+    """K, of a state with cumulative losses."""
+    return state.cumulative.total.shape[0]
+
+
+def gaps(cumulative: Sum) -> Array:
+    """[K]: L-hat relative to its minimum, with the bits that float32 sums keep aside."""
+    rough = (cumulative.total - jnp.min(cumulative.total)) - cumulative.error
+    return rough - jnp.min(rough)
+
+
+def weights(cumulative: Sum, rate: Array) -> Array:
     """[K]: exp(-rate L-hat), 1 for the best action."""
-    return jnp.exp(-rate * cumulative)
+    return jnp.exp(-rate * gaps(cumulative))
 
 
-def add_losses(cumulative: Array, arrivals: Arrivals, weight: Array) -> Array:
-    """L-hat plus the importance-weighted losses that are due, relative to the new minimum."""
+def add_losses(cumulative: Sum, arrivals: Arrivals, weight: Array) -> Sum:
+    """L-hat plus the importance-weighted losses that are due."""
     estimate = jnp.where(arrivals.due, arrivals.play.loss * weight, 0)
-    new = cumulative + sum_by(arrivals.play.action, estimate, cumulative.shape[0])
-    return new - jnp.min(new)
+    size = cumulative.total.shape[0]
+    return sum_add(cumulative, sum_by(arrivals.play.action, estimate, size))
 
 
 @pytree
@@ -78,24 +101,24 @@ class DAdaExp3:
     def __post_init__(self) -> None:
         set_field(self, "delta", checks.probability_of_error("delta", self.delta))
         checks.choice("tuning", self.tuning, TUNINGS)
+        checks.boolean("skipping", self.skipping)
         checks.choice("skipped", self.skipped, ("kept", "dropped"))
         set_field(self, "scale", checks.rate_scale("scale", self.scale))
 
     def init(self, known: Known) -> DAdaState:
         skipped = skipping.start(known) if self.skipping else None
-        cumulative = jnp.zeros(known.num_actions, float_dtype())
-        return DAdaState(cumulative, wide_zero(), jnp.int32(0), skipped)
+        return DAdaState(sum_zero(known.num_actions), wide_zero(), jnp.int32(0), skipped)
 
     def _counted(self, state: DAdaState) -> Array:
         """Outstanding rounds that count in D (sigma_t, at the beginning of the round)."""
         return state.outstanding if state.skipped is None else state.skipped.active
 
     def _budget(self, state: DAdaState) -> Wide:
-        return wide_add(state.budget, 2 * state.cumulative.shape[0] + self._counted(state))
+        return wide_add(state.budget, 2 * num_actions(state) + self._counted(state))
 
     def rate(self, state: DAdaState, t: Array) -> Array:
         """eta_t = gamma_t."""
-        log_actions = math.log(state.cumulative.shape[0])
+        log_actions = math.log(num_actions(state))
         if self.tuning == "anytime":
             constant = jnp.asarray(math.sqrt(3 * log_actions) / 2, float_dtype())
         else:
@@ -117,7 +140,7 @@ class DAdaExp3:
         ticket: ExponentialTicket = arrivals.play.ticket
         weight, skipped = ticket.weight, state.skipped
         if skipped is not None:
-            skipped = skipping.advance(skipped, t, state.cumulative.shape[0])
+            skipped = skipping.advance(skipped, t, num_actions(state))
             if self.skipped == "dropped":
                 weight = jnp.where(ticket.round <= skipped.cut, 0, weight)
             skipped = skipping.settle(skipped, t, ticket.round, arrivals.due)
@@ -132,9 +155,9 @@ class DAdaExp3:
 
 
 class Exp3State(NamedTuple):
-    """cumulative (L-hat): [K], relative to its minimum; rate (eta): float []."""
+    """cumulative (L-hat): Sum [K]; rate (eta): float []."""
 
-    cumulative: Array
+    cumulative: Sum
     rate: Array
 
 
@@ -164,7 +187,7 @@ class Exp3:
         if rate is None:
             rounds = known.horizon.astype(float_dtype())
             rate = jnp.sqrt(math.log(K) / (K * math.e / 2 * rounds + self.total_delay))
-        return Exp3State(jnp.zeros(K, float_dtype()), jnp.asarray(rate, float_dtype()))
+        return Exp3State(sum_zero(K), jnp.asarray(rate, float_dtype()))
 
     def act(self, state: Exp3State, t: Array, u: Array) -> tuple[Array, ExponentialTicket]:
         w = weights(state.cumulative, multiplier(self.scale, t) * state.rate)

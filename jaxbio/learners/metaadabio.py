@@ -129,6 +129,7 @@ class MetaAdaBIO:
         checks.choice("estimator", self.estimator, ESTIMATORS)
         checks.choice("ordering", self.ordering, ORDERINGS)
         checks.choice("radius", self.radius, RADII)
+        checks.boolean("literal", self.literal)
         set_field(self, "radius_scale", checks.number("radius_scale", self.radius_scale, 0))
         value = checks.number("switch_scale", self.switch_scale, 0, open_low=True)
         set_field(self, "switch_scale", value)

@@ -49,9 +49,26 @@ def metabio(
     )
 
 
-def metabio_skipping(**options: Any) -> MetaBIO:
+def metabio_skipping(
+    delta: Any = 0.1,
+    tuning: str = "corrected",
+    scale: Any = 1.0,
+    estimator: str = "lcb",
+    ordering: str = "together",
+    radius: str = "horizon",
+    radius_scale: Any = 1.0,
+) -> MetaBIO:
     """MetaBIO over DAda-Exp3 with skipping."""
-    return metabio(skipping=True, **options)
+    return metabio(
+        delta,
+        tuning,
+        True,
+        scale,
+        estimator,
+        ordering=ordering,
+        radius=radius,
+        radius_scale=radius_scale,
+    )
 
 
 def metabio_tsallis(
@@ -145,6 +162,5 @@ def learner_names() -> tuple[str, ...]:
 def make_learner(name: str, **options: Any) -> Learner:
     """A ready learner; see `learner_names()` and the functions of this module."""
     build = LEARNERS[checks.choice("learner name", name, learner_names())]
-    known = metabio if build is metabio_skipping else build
-    checks.options(name, options, inspect.signature(known))
+    checks.options(name, options, inspect.signature(build))
     return build(**options)

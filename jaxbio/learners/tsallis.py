@@ -13,7 +13,6 @@ from jaxbio.core import (
     Arrivals,
     Known,
     Play,
-    float_dtype,
     multiplier,
     pytree,
     round_number,
@@ -21,8 +20,8 @@ from jaxbio.core import (
     static,
 )
 from jaxbio.learners import skipping
-from jaxbio.learners.exp3 import add_losses
-from jaxbio.ops import Wide, count, pick, select, wide_add, wide_value, wide_zero
+from jaxbio.learners.exp3 import add_losses, gaps, num_actions
+from jaxbio.ops import Sum, Wide, count, pick, select, sum_zero, wide_add, wide_value, wide_zero
 
 OUTER_STEPS = 12
 INNER_STEPS = 6
@@ -57,9 +56,9 @@ class TsallisTicket(NamedTuple):
 
 
 class TsallisState(NamedTuple):
-    """cumulative (L-hat): [K], relative to its minimum; total (D): sum of outstanding counts."""
+    """cumulative (L-hat): Sum [K]; total (D): sum of outstanding counts."""
 
-    cumulative: Array
+    cumulative: Sum
     total: Wide
     outstanding: Array
     skipped: skipping.Skipping | None
@@ -83,22 +82,21 @@ class TsallisINF:
 
     def init(self, known: Known) -> TsallisState:
         skipped = skipping.start(known) if self.tuning == "skipping" else None
-        cumulative = jnp.zeros(known.num_actions, float_dtype())
-        return TsallisState(cumulative, wide_zero(), jnp.int32(0), skipped)
+        return TsallisState(sum_zero(known.num_actions), wide_zero(), jnp.int32(0), skipped)
 
     def entropy_weight(self, state: TsallisState) -> Array:
         """b_t."""
-        num_actions = state.cumulative.shape[0]
+        K = num_actions(state)
         if state.skipped is not None:
-            return skipping.threshold(skipping.total(state.skipped), num_actions)
+            return skipping.threshold(skipping.total(state.skipped), K)
         counted = wide_add(state.total, state.outstanding)
-        return jnp.sqrt(2.0 * wide_value(counted) / math.log(num_actions))
+        return jnp.sqrt(2.0 * wide_value(counted) / math.log(K))
 
     def probabilities(self, state: TsallisState, t: Array) -> Array:
         """[K]: x_t."""
         scale = multiplier(self.scale, t)
         tsallis = jnp.sqrt(round_number(t)) / scale
-        return hybrid_minimiser(state.cumulative, tsallis, self.entropy_weight(state) / scale)
+        return hybrid_minimiser(gaps(state.cumulative), tsallis, self.entropy_weight(state) / scale)
 
     def act(self, state: TsallisState, t: Array, u: Array) -> tuple[Array, TsallisTicket]:
         x = self.probabilities(state, t)
@@ -113,7 +111,7 @@ class TsallisINF:
         ticket: TsallisTicket = arrivals.play.ticket
         skipped = state.skipped
         if skipped is not None:
-            skipped = skipping.advance(skipped, t, state.cumulative.shape[0])
+            skipped = skipping.advance(skipped, t, num_actions(state))
             skipped = skipping.settle(skipped, t, ticket.round, arrivals.due)
         new = TsallisState(
             add_losses(state.cumulative, arrivals, ticket.weight),

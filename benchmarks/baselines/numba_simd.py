@@ -1,13 +1,13 @@
-"""Hand-fused Numba kernels: DAda-Exp3 and MetaBIO over DAda-Exp3, fixed or Laplace delays.
+"""SIMD Numba kernels: DAda-Exp3 and MetaBIO over DAda-Exp3, fixed or Laplace delays.
 
-The strongest competitor that we could write without jaxbio. `prange` spreads blocks of `LANES`
-runs over the cores; inside a block every stage of a round is a loop over the lanes, written
-without branches so that LLVM turns it into SIMD code. Single precision, one xoshiro128++
-generator per run, an own exponential and logarithm, and no allocation after the first round.
+The strongest competitor that we could write without jaxbio, a step beyond `numba_scalar`. `prange`
+spreads blocks of `LANES` runs over the cores; inside a block every stage of a round is a loop over
+the lanes, written without branches so that LLVM turns it into SIMD code. Single precision, one
+xoshiro128++ generator per run, an own exponential and logarithm, no allocation after the first
+round.
 
 Sums that grow with the horizon (regret, delay total) are kept in float64 and touched once per
-`CHUNK` rounds; counts are exact up to 2**24 observations per state. Random numbers have 24 bits.
-A round's state and Bernoulli loss come from one uniform, over the 2S outcomes (state, loss).
+`CHUNK` rounds; counts are exact up to 2**24 observations per state.
 """
 
 import math
@@ -16,14 +16,26 @@ from functools import lru_cache
 import numpy as np
 from numba import njit, prange
 
-F, I32, U32 = np.float32, np.int32, np.uint32
+from benchmarks.baselines.numba_common import (
+    I32,
+    LOG2E,
+    ONE,
+    TAIL,
+    U32,
+    ZERO,
+    F,
+    compiled,
+    exp2,
+    inlined,
+    laplace_delay,
+    slots_for,
+    tables,
+    uniform,
+)
+from benchmarks.baselines.numpy_loop import constants
+
 LANES = 64
 CHUNK = 1024
-ZERO, HALF, ONE = F(0), F(0.5), F(1)
-LOG2E, LN2, TINY = F(1.4426950408889634), F(0.6931471805599453), F(2.0**-24)
-E1, E2, E3 = F(0.693146978), F(0.240222421), F(0.055507338)
-E4, E5 = F(0.0096715136), F(0.00132647206)
-TAIL = 17.4  # -ln of the smallest 24-bit uniform: bounds a Laplace draw
 
 # rows of a block's state [rows * LANES], before those that depend on K and S
 ETA, TOTAL, TICKET, BASE, DELAYS, PENDING, OUTSTANDING, REGRET = range(8)
@@ -32,44 +44,19 @@ OLD_ACTION, OLD_STATE, OLD_LOSS, OLD_WAITING = range(12, 16)  # the play that ar
 U_ACTION, U_OUTCOME, DELAY = range(16, 19)
 CUMULATIVE = 19  # cumulative loss estimates [K], then weights [K], then per-state rows
 
-_inline = njit(fastmath=True, error_model="numpy", forceinline=True)
-_plain = njit(fastmath=True, error_model="numpy")
 
-
-@_inline
+@inlined
 def _at(row, j):
     """Flat index of (row, lane): constant strides, unsigned, so that loops become SIMD."""
     return np.uint64(row * LANES + j)
 
 
-@_inline
-def _exp2(x):
-    """2**x for x <= 0, to single precision."""
-    x = max(F(-126), x)
-    whole = I32(x - HALF)
-    f = x - F(whole)
-    series = ONE + f * (E1 + f * (E2 + f * (E3 + f * (E4 + f * E5))))
-    return series * I32((whole + I32(127)) << I32(23)).view(np.float32)
-
-
-@_inline
-def _log(x):
-    """ln(x) for normal x > 0, by the series of atanh around 1."""
-    bits = F(x).view(np.int32)
-    power = (bits - I32(0x3F400000)) >> I32(23)
-    m = I32(bits - (power << I32(23))).view(np.float32)
-    s = (m - ONE) / (m + ONE)
-    q = s * s
-    series = ONE + q * (F(1 / 3) + q * (F(1 / 5) + q * (F(1 / 7) + q * F(1 / 9))))
-    return F(power) * LN2 + F(2) * s * series
-
-
-@_inline
+@inlined
 def _rotate(x, k):
     return U32(U32(x << U32(k)) | U32(x >> U32(32 - k)))
 
 
-@_inline
+@inlined
 def _bits(rng, j):
     """Next xoshiro128++ word of lane j; rng is [4 * LANES]."""
     s0, s1, s2, s3 = rng[_at(0, j)], rng[_at(1, j)], rng[_at(2, j)], rng[_at(3, j)]
@@ -81,39 +68,35 @@ def _bits(rng, j):
     return word
 
 
-@_inline
+@inlined
 def _slot(st, t, mask, size, j):
     """Where the mailbox slot of lane j's arrival begins."""
     return np.uint64(((t + int(st[_at(DELAY, j)])) & mask) * size)
 
 
-@_plain
+@compiled
 def _draw(st, rng):
     """One uniform for the action and one for (state, loss), per lane."""
     for j in range(LANES):
-        st[_at(U_ACTION, j)] = F(I32(_bits(rng, j) >> U32(8))) * TINY
-        st[_at(U_OUTCOME, j)] = F(I32(_bits(rng, j) >> U32(8))) * TINY
+        st[_at(U_ACTION, j)] = uniform(_bits(rng, j))
+        st[_at(U_OUTCOME, j)] = uniform(_bits(rng, j))
 
 
-@_plain
+@compiled
 def _draw_delay(st, rng, location, scale):
     """Laplace delay, rounded to the nearest integer and clipped at 0, per lane."""
     for j in range(LANES):
-        word = _bits(rng, j)
-        size = -_log((F(I32(word >> U32(8))) + HALF) * TINY)
-        sign = F(I32(word & U32(1)) * I32(2) - I32(1))
-        x = location + sign * scale * size + HALF
-        st[_at(DELAY, j)] = F(I32(max(ZERO, x)))
+        st[_at(DELAY, j)] = laplace_delay(_bits(rng, j), location, scale)
 
 
-@_plain
+@compiled
 def _copy(source, row, target, target_row):
     """Copy the four rows of a play."""
     for i in range(4 * LANES):
         target[_at(target_row, i)] = source[_at(row, i)]
 
 
-@_plain
+@compiled
 def _flush(st, totals, step):
     """Move the short float32 sums into float64: totals[0] regret, totals[1] 2Kt + D."""
     for j in range(LANES):
@@ -128,7 +111,7 @@ def _play_stages(K, S):
     """The stages that every learner shares: weigh the actions, pick one, see the outcome."""
     WEIGHT, CUTS = CUMULATIVE + K, 2 * S - 1
 
-    @_plain
+    @compiled
     def weigh(st, scale, step):
         """eta_t = scale / sqrt(2Kt + D) and the unnormalised weights exp(-eta Lhat)."""
         for j in range(LANES):
@@ -143,13 +126,13 @@ def _play_stages(K, S):
             for k in range(K):
                 x = st[_at(CUMULATIVE + k, j)] - low
                 st[_at(CUMULATIVE + k, j)] = x
-                w = _exp2(-eta * LOG2E * x)
+                w = exp2(-eta * LOG2E * x)
                 st[_at(WEIGHT + k, j)] = w
                 total += w
             st[_at(ETA, j)] = eta
             st[_at(TOTAL, j)] = total
 
-    @_plain
+    @compiled
     def pick(st, gap):
         """Action by inverse cdf; its ticket 1 / (p + gamma); one-hot left in the weight rows."""
         for j in range(LANES):
@@ -170,7 +153,7 @@ def _play_stages(K, S):
             st[_at(TICKET, j)] = total / (weight + st[_at(ETA, j)] * total)
             st[_at(REGRET, j)] += regret
 
-    @_plain
+    @compiled
     def observe(st, cuts):
         """State and loss from one uniform; cuts is [K, 2S - 1], a cdf over (s, 1), (s, 0)."""
         for j in range(LANES):
@@ -191,7 +174,7 @@ def _play_stages(K, S):
 def _dada_fixed(K):
     """Feedback of DAda-Exp3 under a fixed delay: one old play arrives, one is filed."""
 
-    @_plain
+    @compiled
     def learn(st, outstanding, radius):
         for j in range(LANES):
             fed = st[_at(OLD_WAITING, j)]
@@ -209,7 +192,7 @@ def _meta_fixed(K, S):
     ESTIMATE = CUMULATIVE + 2 * K
     COUNT, SUM = ESTIMATE + S, ESTIMATE + 2 * S
 
-    @_plain
+    @compiled
     def arrive(st, radius):
         """Add the loss that arrives to its state; renew that state's estimate."""
         for j in range(LANES):
@@ -230,7 +213,7 @@ def _meta_fixed(K, S):
                 st[_at(ESTIMATE + s, j)] += hot * (value - st[_at(ESTIMATE + s, j)])
             st[_at(OLD_LOSS, j)] = value
 
-    @_plain
+    @compiled
     def feed(st, outstanding):
         """Feed the old play if it waited, and the new one unless it has to wait."""
         for j in range(LANES):
@@ -248,7 +231,7 @@ def _meta_fixed(K, S):
             st[_at(WAITING, j)] = wait * ticket
             st[_at(PENDING, j)] += wait - F(waited > ZERO)
 
-    @_plain
+    @compiled
     def learn(st, outstanding, radius):
         arrive(st, radius)
         feed(st, outstanding)
@@ -261,7 +244,7 @@ def _block_fixed(K, S, learn):
     weigh, pick, observe = _play_stages(K, S)
     rows = CUMULATIVE + 2 * K + 3 * S
 
-    @_plain
+    @compiled
     def block(rng, cuts, gap, horizon, scale, radius, d, _scale):
         st = np.zeros(rows * LANES, np.float32)
         ring = np.zeros((d, 4 * LANES), np.float32)
@@ -291,7 +274,7 @@ def _dada_random(K):
     """Feedback of DAda-Exp3 under random delays; a mailbox slot is K loss sums and a count."""
     SIZE = (K + 1) * LANES
 
-    @_plain
+    @compiled
     def file(st, box, t, mask):
         """Put loss / (p + gamma) into the slot of its arrival: one scalar write per lane."""
         for j in range(LANES):
@@ -299,7 +282,7 @@ def _dada_random(K):
             box[slot + _at(int(st[_at(ACTION, j)]), j)] += st[_at(TICKET, j)] * st[_at(LOSS, j)]
             box[slot + _at(K, j)] += ONE
 
-    @_plain
+    @compiled
     def collect(st, mail):
         """Feed everything that arrives now and empty the slot."""
         for j in range(LANES):
@@ -309,7 +292,7 @@ def _dada_random(K):
             st[_at(PENDING, j)] += ONE - mail[_at(K, j)]
             mail[_at(K, j)] = ZERO
 
-    @_plain
+    @compiled
     def learn(st, box, t, mask, radius):
         file(st, box, t, mask)
         collect(st, box[(t & mask) * SIZE : (t & mask) * SIZE + SIZE])
@@ -328,7 +311,7 @@ def _meta_random(K, S):
     WAITERS, TICKETS = 2 * S, 2 * S + 1
     SIZE = (TICKETS + S * K) * LANES
 
-    @_plain
+    @compiled
     def file(st, box, t, mask):
         """Put the loss into the slot of its arrival: one scalar write per lane."""
         for j in range(LANES):
@@ -336,7 +319,7 @@ def _meta_random(K, S):
             box[slot + _at(s, j)] += ONE
             box[slot + _at(S + s, j)] += st[_at(LOSS, j)]
 
-    @_plain
+    @compiled
     def collect(st, mail, radius):
         """Move the arrivals of this round into the counts, sums and estimates."""
         for j in range(LANES):
@@ -354,7 +337,7 @@ def _meta_random(K, S):
                 arrived += new
             st[_at(OUTSTANDING, j)] += ONE - arrived
 
-    @_plain
+    @compiled
     def feed(st, mail):
         """Feed the round just played unless it has to wait; returns how many lanes wait."""
         waiters = ZERO
@@ -373,7 +356,7 @@ def _meta_random(K, S):
             waiters += wait
         return waiters
 
-    @_plain
+    @compiled
     def file_waiting(st, box, t, mask):
         """File the tickets of the lanes that wait."""
         for j in range(LANES):
@@ -384,7 +367,7 @@ def _meta_random(K, S):
                     slot + _at(TICKETS + int(st[_at(STATE, j)]) * K + int(st[_at(ACTION, j)]), j)
                 ] += st[_at(TICKET, j)]
 
-    @_plain
+    @compiled
     def feed_waiting(st, mail):
         """Feed the waiting rounds that arrive now, if any lane has one."""
         late = ZERO
@@ -401,7 +384,7 @@ def _meta_random(K, S):
                     st[_at(CUMULATIVE + k, j)] += st[_at(ESTIMATE + s, j)] * x
                     mail[_at(TICKETS + s * K + k, j)] = ZERO
 
-    @_plain
+    @compiled
     def learn(st, box, t, mask, radius):
         mail = box[(t & mask) * SIZE : (t & mask) * SIZE + SIZE]
         file(st, box, t, mask)
@@ -418,12 +401,10 @@ def _block_random(K, S, learn, fields):
     weigh, pick, observe = _play_stages(K, S)
     rows = CUMULATIVE + 2 * K + 3 * S
 
-    @_plain
+    @compiled
     def block(rng, cuts, gap, horizon, scale, radius, location, spread):
         st = np.zeros(rows * LANES, np.float32)
-        slots = 2
-        while slots < location + TAIL * spread + 2:
-            slots *= 2
+        slots = slots_for(location + TAIL * spread)
         box = np.zeros(slots * fields * LANES, np.float32)
         totals = np.zeros((2, LANES))
         step = 0
@@ -462,13 +443,6 @@ def _kernel(K, S, meta, random):
     return kernel
 
 
-def _tables(P, theta):
-    """Cut points over (state, loss) outcomes [K, 2S - 1] and gaps [K]."""
-    joint = np.stack([P * theta, P * (1 - theta)], axis=-1).reshape(len(P), -1)
-    mean = P @ theta
-    return np.cumsum(joint, axis=1)[:, :-1].astype(F), (mean - mean.min()).astype(F)
-
-
 def _generators(seed, runs):
     """xoshiro128++ states [blocks, 4 * LANES]; the last block may have idle lanes."""
     blocks = -(-runs // LANES)
@@ -483,19 +457,14 @@ def play(learner, P, theta, horizon, runs, seed, delta=0.1, delay=50, laplace=No
 
     `delay` is the fixed delay; `laplace=(location, scale)` takes its place when given.
     """
-    if learner not in ("dada-exp3", "metabio"):
-        raise ValueError(f"learner must be 'dada-exp3' or 'metabio', got {learner!r}")
     P, theta = np.asarray(P, float), np.asarray(theta, float)
     K, S = P.shape
-    meta = learner == "metabio"
-    cuts, gap = _tables(P, theta)
-    confidence = delta / 4 if meta else delta / 2
-    scale = F(0.5 * math.sqrt(3 * math.log(K) + math.log(1 / confidence)))
-    radius = F(0.5 * math.log(4 * S * horizon / delta))
+    scale, radius = constants(learner, K, S, horizon, delta)
+    cuts, gap = tables(P, theta)
     if laplace is None and delay == 0:
         laplace = (0, 0)
     first, second = (delay, 0) if laplace is None else map(float, laplace)
-    kernel = _kernel(K, S, meta, laplace is not None)
+    kernel = _kernel(K, S, radius is not None, laplace is not None)
     rng = _generators(seed, runs)
-    regret = kernel(rng, cuts, gap, horizon, scale, radius, first, second)
+    regret = kernel(rng, cuts, gap, horizon, F(scale), F(radius or 0), first, second)
     return regret.ravel()[:runs]

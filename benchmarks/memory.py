@@ -1,0 +1,83 @@
+"""Peak resident memory of simulate against the horizon: it must not grow.
+
+    python -m benchmarks.memory [--runs 64]
+
+Every horizon plays in a process of its own. One float32 per round and run would show as 4 * runs
+bytes per round: 244 MB (of 2**20 bytes) at a million rounds and 64 runs.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HORIZONS = (10_000, 100_000, 1_000_000)
+DELAYS = ("fixed", "laplace")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def peak_megabytes():
+    """The high-water mark of this process."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def child(delays, horizon, runs):
+    """Play, and print the peak before (imports only) and after as JSON."""
+    import jax
+
+    import jaxbio as jb
+
+    jax.block_until_ready(jax.numpy.zeros(1))
+    before = peak_megabytes()
+    made = {"fixed": jb.FixedDelay(50), "laplace": jb.LaplaceDelay(50, 25)}[delays]
+    env = jb.make_environment("paper-stochastic", delays=made)
+    learner = jb.make_learner("metabio", delta=0.1)
+    jb.simulate(env, learner, horizon=horizon, runs=runs, seed=0, rounds=200, progress=False)
+    print(json.dumps([before, peak_megabytes()]))
+
+
+def in_fresh_process(delays, horizon, runs):
+    command = [sys.executable, "-m", "benchmarks.memory", "--child", delays, str(horizon)]
+    done = subprocess.run(
+        [*command, "--runs", str(runs)], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def report(runs):
+    print(f"MetaBIO over DAda-Exp3, {runs} runs, 200 recorded rounds; MB = 2**20 bytes\n")
+    print("| delays | T | after imports, MB | peak, MB | peak / peak at smallest T |")
+    print("|---|--:|--:|--:|--:|", flush=True)
+    for delays in DELAYS:
+        smallest = None
+        for horizon in HORIZONS:
+            before, peak = in_fresh_process(delays, horizon, runs)
+            smallest = smallest or peak
+            print(
+                f"| {delays} | {horizon:,} | {before:.0f} | {peak:.0f} | {peak / smallest:.2f} |",
+                flush=True,
+            )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=64)
+    parser.add_argument("--child", nargs=2, metavar=("DELAYS", "T"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(options.child[0], int(options.child[1]), options.runs)
+    else:
+        report(options.runs)
+
+
+if __name__ == "__main__":
+    main()
