@@ -79,8 +79,14 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> Any:
 def array(name: str, value: Any, ndim: int, shape_words: str) -> Any:
     """A numeric array of `ndim` axes without NaN."""
     if isinstance(value, jax.Array) and not is_concrete(value):
+        if value.ndim != ndim:
+            raise ValueError(
+                f"{name} must have shape {shape_words}, but its shape is {value.shape}"
+            )
         return value
     try:
+        if np.asarray(value).dtype.kind in "USO":
+            raise TypeError("not numbers")
         result = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be an array {shape_words}, but got {value!r}") from error
@@ -190,8 +196,25 @@ def seed(value: Any) -> Any:
                 f"seed must be a threefry key, but got one of {jax.random.key_impl(value)}: "
                 "use jax.random.key(..., impl='threefry2x32')"
             )
+        if value.ndim:
+            raise ValueError(f"seed must be one key, but got an array of shape {value.shape}")
         return value
     return integer("seed", value, 0, 2**32 - 1)
+
+
+FLAGS = {
+    "overflow": "more losses arrived in one round than the ring has lanes",
+    "out_of_range": "the learner chose an action below 0 or not below num_actions",
+    "not_a_number": "the learner's state holds NaN",
+}
+
+
+def flags(info: dict[str, Any]) -> None:
+    """Raise what could only show in flight; a tracer passes unread."""
+    for flag, message in FLAGS.items():
+        raised = np.flatnonzero(info[flag]) if is_concrete(info[flag]) else np.empty(0)
+        if raised.size:
+            raise RuntimeError(f"{message} (in {raised.size} runs, the first is {raised[0]})")
 
 
 def boolean(name: str, value: Any) -> bool:

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 
 Array = jax.Array
-Number = Any  # a Python number, a NumPy or JAX scalar, or a tracer
 Ticket = Any
 State = Any
 T = TypeVar("T")
@@ -155,6 +154,11 @@ def draws_of(learner: Any, num_actions: int) -> Any:
     return draws(num_actions) if callable(draws) else draws
 
 
+def facts_of(learner: Any, state: State) -> dict[str, Any]:
+    """What a learner has to say about its run."""
+    return learner.facts(state) if hasattr(learner, "facts") else {}
+
+
 def check_learner(learner: Any, env: Any) -> None:
     """Let a learner that has a `check` say whether it can play in this environment."""
     if hasattr(learner, "check"):
@@ -176,6 +180,12 @@ class Mapping(Protocol):
 
     def totals(self, values: Array, horizon: Array) -> Array: ...
 
+    def reached(self) -> int: ...
+
+    def padded(self, slots: int) -> Any: ...
+
+    def check(self, horizon: int) -> None: ...
+
 
 class Losses(Protocol):
     """States to losses."""
@@ -187,13 +197,27 @@ class Losses(Protocol):
 
     def means(self, t: Array) -> Array: ...
 
+    def all_means(self) -> Array: ...
+
+    def padded(self, slots: int) -> Any: ...
+
+    def check(self, horizon: int) -> None: ...
+
 
 class Delays(Protocol):
-    """How long a loss stays away."""
+    """How long a loss stays away.
+
+    constant: the same for every round; written_down: the same for every run.
+    """
+
+    constant: bool
+    written_down: bool
 
     def delay(self, key: Array, t: Array) -> Array: ...
 
     def longest(self) -> int: ...
+
+    def check(self, horizon: int) -> None: ...
 
 
 @pytree

@@ -115,11 +115,11 @@ def empty(plan: Codec, template: Play, depth: int, lanes: int, counted: bool) ->
     return Ring(words, filed, jnp.bool_(False))
 
 
-def write(ring: Ring, plan: Codec, play: Play, t: Array, delay: Array) -> Ring:
+def write(ring: Ring, plan: Codec, play: Play, t: Array, delay: Array, horizon: Array) -> Ring:
     """File round t's play under round t + delay. A delay of 0 leaves nothing to wait for.
 
-    A delay past the end of the ring never arrives within the horizon (see `depth_for`) and lands
-    in the slot that has just been read.
+    What arrives after the horizon is not counted (it may lie about in a slot: no stamp makes it
+    valid). A delay past the end of the ring is such a case (see `depth_for`).
     """
     depth, lanes = ring.words[0].shape[:2]
     due_round = t + jnp.minimum(delay, depth - 1)
@@ -131,7 +131,7 @@ def write(ring: Ring, plan: Codec, play: Play, t: Array, delay: Array) -> Ring:
         entry, filed = lax.optimization_barrier((entry, filed))
         stamp = _stamp(due_round, depth)
         lane = jnp.where(entry & ~MAX_LANES == stamp, entry & MAX_LANES, 0)
-        waits = delay > 0
+        waits = (delay > 0) & (delay < depth) & (t <= horizon - delay)
         filed = lax.dynamic_update_index_in_dim(
             filed, jnp.where(waits, stamp | (lane + 1), entry), slot, 0
         )

@@ -25,6 +25,7 @@ from jaxbio.core import (
     as_arrays,
     check_learner,
     draws_of,
+    facts_of,
     float_dtype,
     is_concrete,
     pytree,
@@ -34,6 +35,7 @@ from jaxbio.environment.environment import MAX_HORIZON, Environment, check_envir
 from jaxbio.kernel import Program
 from jaxbio.ops import Sum, Wide, count, select, sum_add, sum_zero, wide_add, wide_value, wide_zero
 
+FEWEST_LANES = 8  # for random delays
 MEASURED_TOGETHER = 128  # runs whose delays are looked at side by side
 
 
@@ -170,7 +172,7 @@ def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
     arrivals = _with_own(carry.arriving, play, at_once)
     learned, ticket = learner.learn(carry.learner, t, play, arrivals)
     filed = play._replace(loss=loss, ticket=_like(ticket, play.ticket))
-    slots = ring.write(carry.ring, plan, filed, t, delay)
+    slots = ring.write(carry.ring, plan, filed, t, delay, game.known.horizon)
     slots = lax.optimization_barrier(slots)
     arriving = ring.read(slots, plan, t + 1, delay)
     regret = env.pseudo_loss(t, action) - env.pseudo_loss(t, game.best)
@@ -246,7 +248,7 @@ def take_tally(carry: Carry) -> tuple[Carry, Curve]:
 
 
 def summary(game: Game, carry: Carry) -> dict[str, Any]:
-    """The facts of a run: scalars. A learner's own facts take the place of the runner's."""
+    """The facts of a run: scalars or Wide. A learner's own take the place of the runner's."""
     facts = carry.facts
     played = facts.outstanding + facts.arrived
     info = {
@@ -261,13 +263,9 @@ def summary(game: Game, carry: Carry) -> dict[str, Any]:
         "out_of_range": facts.out_of_range,
         "not_a_number": _has_nan(carry.learner),
     }
-    if hasattr(game.learner, "facts"):
-        info |= game.learner.facts(carry.learner)
+    info |= facts_of(game.learner, carry.learner)
     info["switch_round"] = jnp.minimum(info["switch_round"], game.known.horizon + 1)
-    return {
-        name: wide_value(value) if isinstance(value, Wide) else value
-        for name, value in info.items()
-    }
+    return info
 
 
 def _has_nan(tree: Any) -> Array:
@@ -295,7 +293,8 @@ def take_totals(totals: Sum) -> tuple[Sum, Array]:
 
 class Record(NamedTuple):
     """What one run leaves: rounds int32 [points]; regret, realized_regret, loss: float [points],
-    sums up to each recorded round; info: named scalars.
+    sums up to each recorded round; info: named scalars, with the flags of what went wrong in flight
+    (`checks.FLAGS`), which raise where they have values and travel along inside a transformation.
     """
 
     rounds: Array
@@ -343,7 +342,12 @@ def rollout(
     every = jnp.cumsum(increments, axis=0)
     loss = jnp.cumsum(curve.loss)
     best = select(every.T, jnp.argmin(every[-1]).astype(jnp.int32))
-    info = summary(game, carry)
+    facts = summary(game, carry)
+    checks.flags(facts)
+    info = {
+        name: wide_value(value) if isinstance(value, Wide) else value
+        for name, value in facts.items()
+    }
     return Record(stops, jnp.cumsum(curve.regret), loss - best, loss, info)
 
 
@@ -367,7 +371,10 @@ def trajectory(
     def one_round(carry: Carry, t: Array) -> tuple[Carry, Round]:
         return step(game, key, t, carry)
 
-    return lax.scan(one_round, begin(game), jnp.arange(1, horizon + 1, dtype=jnp.int32))[1]
+    rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
+    carry, played = lax.scan(one_round, begin(game), rounds)
+    checks.flags(summary(game, carry))
+    return played
 
 
 def _one_game(
@@ -382,7 +389,7 @@ def _one_game(
     """Check the players and put their game together."""
     horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
     check_players(env, learner, horizon)
-    checks.integer("run", run, 0)
+    checks.integer("run", run, 0, 2**31 - 1)
     if ring_depth is None or lanes is None:
         sizes = ring_sizes(env, seed, [run], horizon)
         ring_depth = sizes[0] if ring_depth is None else ring_depth
@@ -395,9 +402,8 @@ def check_players(env: Any, learner: Any, horizon: int) -> None:
     """Raise where these two cannot play that long."""
     check_environment(env)
     checks.learner("learner", learner)
-    if all(is_concrete(leaf) for leaf in jax.tree.leaves(env)):
-        env.check(horizon)
-        check_learner(learner, env)
+    env.check(horizon)
+    check_learner(learner, env)
 
 
 def _check_sizes(env: Environment, horizon: int, ring_depth: int, lanes: int) -> None:
@@ -430,17 +436,14 @@ def ring_sizes(env: Environment, seed: Any, runs: Any, horizon: int) -> tuple[in
     """(ring depth, lanes) for these runs, measured from their delays.
 
     Delays are oblivious, so the largest number of losses that ever arrive together is known before
-    the game. Lanes are rounded up (1, 2, 4, 6, 8, 12, 16, ...) so that other seeds find the same
-    program.
+    the game. Lanes are rounded up (1, 2, 4, 6, 8, 12, 16, ...; at least 8 for random delays) so
+    that other seeds and numbers of runs find the same program.
     """
-    if not all(is_concrete(leaf) for leaf in jax.tree.leaves((env.delays, seed, runs))):
-        raise ValueError(
-            "the sizes of the ring cannot be read off traced delays, seeds or runs: "
-            "pass ring_depth=... and lanes=... to rollout"
-        )
+    _require_values("delays", env.delays)
     depth = ring.depth_for(env.delays.longest(), horizon)
     if env.delays.constant:
         return depth, 1
+    _require_values("seeds or runs with random delays", (seed, runs))
     most = 1
     with jax.ensure_compile_time_eval():
         for first in range(0, len(runs), MEASURED_TOGETHER):
@@ -455,7 +458,15 @@ def ring_sizes(env: Environment, seed: Any, runs: Any, horizon: int) -> tuple[in
             f"up to {most} losses arrive in one round, but at most {ring.MAX_LANES} can: "
             "spread the delays, or shorten the horizon"
         )
-    return depth, _rounded_lanes(most)
+    return depth, _rounded_lanes(most if env.delays.written_down else max(most, FEWEST_LANES))
+
+
+def _require_values(what: str, tree: Any) -> None:
+    if not all(is_concrete(leaf) for leaf in jax.tree.leaves(tree)):
+        raise ValueError(
+            f"the sizes of the ring cannot be read off traced {what}: "
+            "pass ring_depth=... and lanes=... to rollout"
+        )
 
 
 def _rounded_lanes(most: int) -> int:

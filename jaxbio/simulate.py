@@ -18,7 +18,7 @@ from jaxbio.batching import runs_last
 from jaxbio.core import Array, as_arrays, float_dtype
 from jaxbio.environment.environment import Environment
 from jaxbio.kernel import Program
-from jaxbio.ops import Sum, sum_zero
+from jaxbio.ops import WIDE_BITS, Sum, Wide, sum_zero
 from jaxbio.record import Result, at_recorded
 from jaxbio.rollout import (
     MAX_HORIZON,
@@ -41,11 +41,6 @@ from jaxbio.rollout import (
 WIDTHS = (8, 32, 128)  # runs side by side in one program; small blocks stay in cache
 STOPS_PER_CALL = 64
 ROUNDS_PER_CALL = 1 << 16  # bounds the time between two looks at the host
-FLAGS = {
-    "overflow": "more losses arrived in one round than were measured beforehand: report the delays",
-    "out_of_range": "the learner chose an action below 0 or not below num_actions",
-    "not_a_number": "the learner's state holds NaN",
-}
 
 
 def simulate(
@@ -103,7 +98,8 @@ def simulate(
     parts = _in_parallel(play, len(blocks), workers, horizon * width, progress)
     curves = [jax.tree.map(lambda x: at_recorded(x, stops, points), part[0]) for part in parts]
     info = {name: np.concatenate([part[1][name] for part in parts])[:runs] for name in parts[0][1]}
-    _raise_flags(info)
+    checks.flags(info)
+    info = {name: fact for name, fact in info.items() if name not in checks.FLAGS}
 
     def together(pieces: list[np.ndarray]) -> np.ndarray:
         return np.cumsum(np.concatenate(pieces, axis=1)[:, :runs].T, axis=1)
@@ -113,13 +109,19 @@ def simulate(
         regret=together([curve.regret for curve in curves]),
         loss=together([curve.loss for curve in curves]),
         info=info,
-        replay=partial(_replay, game.env, root, blocks, stops, points, runs, workers),
+        replay=partial(
+            _in_precision,
+            float_dtype() == jnp.float64,
+            partial(_replay, game.env, root, blocks, stops, points, runs, workers),
+        ),
     )
 
 
 def _default_workers(devices: list[Any]) -> int:
-    on_one_cpu = len(devices) == 1 and devices[0].platform == "cpu"
-    return (os.cpu_count() or 1) if on_one_cpu else len(devices)
+    if len(devices) > 1 or devices[0].platform != "cpu":
+        return len(devices)
+    own = getattr(os, "sched_getaffinity", None)  # the cores this process may use, where known
+    return len(own(0)) if own else (os.cpu_count() or 1)
 
 
 def _default_width(runs: int, workers: int) -> int:
@@ -186,6 +188,14 @@ class Players(NamedTuple):
     summarise: Callable[..., Any]
 
 
+def _on_host(fact: Any) -> np.ndarray:
+    """[runs]; a Wide becomes the int64 that it stands for."""
+    if isinstance(fact, Wide):
+        high, low = (np.asarray(word).astype(np.int64) for word in fact)
+        return (high << WIDE_BITS) + low
+    return np.asarray(fact)
+
+
 def _compile_players(game: Game, width: int) -> Players:
     keys = jax.ShapeDtypeStruct((2, width), jnp.uint32)
     last, stops = (
@@ -211,8 +221,13 @@ def _play_block(
         kept = len(np.unique(ahead))
         pieces.append(jax.tree.map(lambda x, n=kept: np.asarray(x)[:n].copy(), curve))
         advance((int(ahead[-1]) - last) * keys.shape[-1])
-    info = {name: np.asarray(value) for name, value in players.summarise(game, carry).items()}
+    info = {name: _on_host(value) for name, value in players.summarise(game, carry).items()}
     return jax.tree.map(lambda *xs: np.concatenate(xs), *pieces), info
+
+
+def _in_precision(double: bool, function: Callable[[], Any]) -> Any:
+    with jax.enable_x64(double):
+        return function()
 
 
 def _replay(
@@ -283,11 +298,3 @@ def _in_parallel(
             for future in futures:
                 future.cancel()
             raise
-
-
-def _raise_flags(info: dict[str, np.ndarray]) -> None:
-    """Raise what could only show in flight."""
-    for flag, message in FLAGS.items():
-        raised = np.flatnonzero(info.pop(flag))
-        if raised.size:
-            raise RuntimeError(f"{message} (in {raised.size} runs, the first is {raised[0]})")

@@ -30,7 +30,9 @@ def main() -> None:
         seconds = time.perf_counter() - start
         waiting = result.info["waiting_rounds"].mean()
         final = result.final_regret
-        print(f"{label:<12}{final.mean():>10.1f}{final.std():>8.1f}{waiting:>16,.0f}{seconds:>9.1f}")
+        print(
+            f"{label:<12}{final.mean():>10.1f}{final.std():>8.1f}{waiting:>16,.0f}{seconds:>9.1f}"
+        )
         results[label] = result
     figure = plot.regret_curves(results, f"Stochastic mapping, delay {options.delay}")
     options.figure.parent.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,7 @@ STOPS = 16
 COMPILED: list[str] = []
 
 
-def _listen(event: str, duration: float, **_: Any) -> None:
+def _listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
     if event.endswith("backend_compile_duration"):
         COMPILED.append(event)
 
@@ -230,8 +230,7 @@ def compiled(env: jb.Environment, learner: Any, play_stretch: Program | None = N
     carry = jax.eval_shape(runs_last(begin, (False,), WIDTH), game)
     keys = jax.ShapeDtypeStruct((2, WIDTH), jnp.uint32)
     stops = jax.ShapeDtypeStruct((STOPS,), jnp.int32)
-    play_stretch = sim._play_stretch if play_stretch is None else play_stretch
-    program = play_stretch.executable(game, keys, carry, jnp.int32(0), stops)
+    program = (play_stretch or sim._play_stretch).executable(game, keys, carry, jnp.int32(0), stops)
     memory = program.memory_analysis().temp_size_in_bytes
     return Compiled(program.as_text(), memory, depth * WIDTH)
 
@@ -270,9 +269,10 @@ def read_first(game: Game, key: Any, t: Any, carry: Any) -> tuple[Any, Any]:
 def gathering(game: Game, key: Any, t: Any, carry: Any) -> tuple[Any, Any]:
     """A round that looks an action up by a gather."""
     new, played = step(game, key, t, carry)
-    cumulative = new.learner.cumulative
+    cumulative = new.learner.cumulative.total
     looked_up = cumulative.at[played.action].add(cumulative[played.action])
-    return new._replace(learner=new.learner._replace(cumulative=looked_up)), played
+    total = new.learner.cumulative._replace(total=looked_up)
+    return new._replace(learner=new.learner._replace(cumulative=total)), played
 
 
 def stretch_of(one_step: Callable[..., Any]) -> Program:

@@ -5,7 +5,6 @@ No learner sees a loss before its time, and every play comes back once, with its
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ import pytest
 import jaxbio as jb
 from jaxbio import rng
 from jaxbio.batching import runs_last
+from jaxbio.checks import FLAGS
 from jaxbio.learners import tsallis
 from jaxbio.rollout import begin, make_game, step, summary
 
@@ -29,14 +29,13 @@ RANDOM = jb.Environment(MAPPING, LOSSES, jb.UniformDelay(0, 6))
 
 
 @pytest.fixture(autouse=True)
-def few_newton_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def few_newton_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tsallis-INF compiles five times faster; the protocol does not care how well it solves.
 
     No program of these tests has the width of one compiled elsewhere, so none is shared.
     """
     monkeypatch.setattr(tsallis, "OUTER_STEPS", 2)
     monkeypatch.setattr(tsallis, "INNER_STEPS", 2)
-    return
 
 
 @jb.pytree
@@ -100,7 +99,7 @@ def assert_agree(env: jb.Environment, learner: Any) -> jb.Result:
     """Loss by loss the same games; regret is summed in float64 on one side only."""
     result = side_by_side(env, learner)
     regret, loss, info = one_by_one(env, learner)
-    assert not info.pop("overflow").any()
+    assert not any(info.pop(flag).any() for flag in FLAGS)
     np.testing.assert_array_equal(result.rounds, np.arange(1, HORIZON + 1))
     np.testing.assert_array_equal(result.loss, loss)
     np.testing.assert_allclose(result.regret, regret, atol=1e-4)

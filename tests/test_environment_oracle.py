@@ -28,6 +28,8 @@ from helpers import float_bits
 
 import jaxbio as jb
 from jaxbio import rng
+from jaxbio.core import as_arrays
+from jaxbio.environment.mappings import invert
 from jaxbio.learners.tsallis import hybrid_minimiser
 
 EPS = 2.0**-24
@@ -89,11 +91,7 @@ def test_states_on_the_boundary(bits: int) -> None:
         u = np.array([0.0, 0.25, 0.25 - 2.0**-24, 0.5, 0.75, 1 - 2.0**-24])
         cumulative = jnp.asarray(mapping.cumulative, dtype)
         for action in range(2):
-            pick = jax.vmap(
-                lambda x, row=cumulative[action]: jb.environment.mappings.invert(
-                    row, x, jnp.int32(3)
-                )
-            )
+            pick = jax.vmap(lambda x, row=cumulative[action]: invert(row, x, jnp.int32(3)))
             theirs = [reference.pick(mapping.P[action].tolist(), x) for x in u.tolist()]
             assert pick(jnp.asarray(u, dtype)).tolist() == theirs
 
@@ -278,7 +276,7 @@ def test_delays(name: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
         words = np.concatenate([delay_words(9, 4), EDGES])
         table = jnp.asarray(words)
         monkeypatch.setattr(rng, "delay_word", lambda key, t: table[t - 1])
-        draw = jax.vmap(lambda t: jb.core.as_arrays(delays).delay(jnp.zeros(2, jnp.uint32), t))
+        draw = jax.vmap(lambda t: as_arrays(delays).delay(jnp.zeros(2, jnp.uint32), t))
         ours = np.asarray(draw(rounds(len(words))))
     theirs = np.array(oracle(words.tolist()))
     doubt = np.zeros(len(words), bool)

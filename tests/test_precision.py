@@ -155,7 +155,7 @@ def run(name: str, forced: Any = None) -> dict[str, np.ndarray]:
 
 def in_float64(name: str, single: dict[str, np.ndarray], folder: Path) -> dict[str, np.ndarray]:
     """The same run, action by action, in a process with 64-bit numbers."""
-    np.savez(folder / "single.npz", **single)
+    np.savez(folder / "single.npz", allow_pickle=False, **single)
     code = (
         "import numpy as np, test_precision as t\n"
         f"single = np.load({str(folder / 'single.npz')!r})\n"

@@ -23,6 +23,7 @@ class VaryingDelay:
     """Delays that differ from round to round: several losses may arrive at once."""
 
     constant = False
+    written_down = False
 
     def check(self, horizon: int) -> None:
         """Random delays serve any horizon."""
@@ -35,6 +36,7 @@ class FixedDelay:
     d: Any
 
     constant = True
+    written_down = True
 
     def __post_init__(self) -> None:
         set_field(self, "d", checks.integer("d (fixed delay)", self.d, 0, 2**30))
@@ -60,8 +62,8 @@ class LaplaceDelay(VaryingDelay):
     scale: Any
 
     def __post_init__(self) -> None:
-        set_field(self, "location", checks.number("location", self.location))
-        set_field(self, "scale", checks.number("scale", self.scale, 0))
+        set_field(self, "location", checks.number("location", self.location, -(2**24), 2**24))
+        set_field(self, "scale", checks.number("scale", self.scale, 0, 2**20))
 
     def delay(self, key: Array, t: Array) -> Array:
         word = rng.delay_word(key, t)
@@ -82,7 +84,7 @@ class GeometricDelay(VaryingDelay):
     mean: Any
 
     def __post_init__(self) -> None:
-        set_field(self, "mean", checks.number("mean", self.mean, 0))
+        set_field(self, "mean", checks.number("mean", self.mean, 0, 2**24))
 
     def delay(self, key: Array, t: Array) -> Array:
         word = rng.delay_word(key, t)
@@ -122,6 +124,8 @@ class TableDelay(VaryingDelay):
     """Any sequence of delays. delays: int32 [T]; one past the horizon means: never seen."""
 
     delays: Any
+
+    written_down = True
 
     def __post_init__(self) -> None:
         set_field(self, "delays", checks.integers("delays", self.delays, 1, "[T]"))

@@ -42,6 +42,11 @@ class Environment:
             )
         real = slots if self.real_states is None else self.real_states
         set_field(self, "real_states", checks.integer("real_states", real, 1, slots))
+        if self.mapping.reached() > self.real_states:
+            raise ValueError(
+                f"the mapping reaches {self.mapping.reached()} states, but real_states is "
+                f"{self.real_states}: states past it must have probability 0"
+            )
 
     @property
     def num_actions(self) -> int:
@@ -83,7 +88,7 @@ class Environment:
 
     def padded(self, slots: int) -> Environment:
         """The same problem in arrays of `slots` states: bit for bit the same games."""
-        checks.integer("slots", slots, self.state_slots)
+        slots = checks.integer("slots", slots, self.state_slots)
         if slots == self.state_slots:
             return self
         return dataclasses.replace(

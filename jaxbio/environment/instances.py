@@ -84,7 +84,8 @@ def hard_actions(
     bad = np.full(actions, 0.5)
     bad[best] -= min(0.25, math.sqrt(actions / horizon) / 4)
     mapping = StochasticMapping(np.stack([bad, 1 - bad], axis=1))
-    return Environment(mapping, ConstantLosses([1.0, 0.0]), delays or FixedDelay(0))
+    delays = FixedDelay(0) if delays is None else delays
+    return Environment(mapping, ConstantLosses([1.0, 0.0]), delays)
 
 
 def hard_states(
@@ -100,7 +101,7 @@ def hard_states(
     states = checks.integer("states", states, 2)
     delay = checks.integer("delay", delay, 1)
     best = checks.integer("best", best, 0, 1)
-    block = max(1, min(states // 2, delay))
+    block = min(states // 2, delay)
     shift = min(0.25, 0.25 * math.sqrt(block / (2 * horizon * math.log(4 / 3))))
     action_of = np.arange(states) % 2
     theta = 0.5 - shift * (action_of == best)
@@ -114,8 +115,9 @@ def hard_delay(
 ) -> Environment:
     """The (d + 1) sqrt(S) lower bound: each block of d + 1 rounds has two states of its own.
 
-    Their losses are 0 and 1 in an order drawn from `seed`; what is learnt comes after the block is
-    over. Rounds after the last of the min(S / 2, T / (d + 1)) blocks cost every action the same.
+    Their losses are 0 and 1 in an order drawn from `seed`, the same for all runs (average over
+    `seed`); what is learnt comes after the block is over. Rounds after the last of the
+    min(S / 2, T / (d + 1)) blocks cost every action the same.
     """
     horizon = checks.integer("horizon", horizon, 1)
     states = checks.integer("states", states, 2)
@@ -140,6 +142,7 @@ def hard_adversarial(
 
     The best action shows state 1, all others state 0. Losses of both states are coins drawn from
     `seed` once per block of d + 1 rounds, with means 1/2 - e and 1/2, e = sqrt((d + 1) / T) / 4.
+    All runs share the coins: average over `seed`.
     """
     horizon = checks.integer("horizon", horizon, 1)
     actions = checks.integer("actions", actions, 2)

@@ -86,7 +86,7 @@ class BlockBernoulliLosses(StationaryLosses):
             )
         set_field(self, "theta", theta)
         set_field(self, "groups", groups)
-        set_field(self, "block", checks.integer("block", self.block, 1))
+        set_field(self, "block", checks.integer("block", self.block, 1, 2**30))
 
     def padded(self, slots: int) -> BlockBernoulliLosses:
         """The same losses with `slots` states; the added ones are never visited."""
@@ -118,8 +118,8 @@ class BetaLosses(StationaryLosses):
     """l_t(s) ~ Beta(c theta[s], c (1 - theta[s])): mean theta[s], less spread for a larger c.
 
     theta: [S]; concentration (c): a positive number. Losses are independent across states. Sampled
-    from gamma variables with a fixed number of proposals (`rng.gamma`: total variation from the
-    exact law below 1e-7). A mean of 0 or 1 gives that constant.
+    from gamma variables with `proposals` proposals each (`rng.gamma`: with 6, total variation from
+    the exact law below 1e-7). A mean of 0 or 1 gives that constant.
     """
 
     theta: Any
@@ -130,7 +130,7 @@ class BetaLosses(StationaryLosses):
         set_field(self, "theta", checks.unit_interval("theta", self.theta, 1, "[S]"))
         value = checks.number("concentration", self.concentration, 0, open_low=True)
         set_field(self, "concentration", value)
-        checks.integer("proposals", self.proposals, 1)
+        set_field(self, "proposals", checks.integer("proposals", self.proposals, 1, 64))
 
     def loss(self, key: Array, t: Array, state: Array, u: Array) -> Array:
         """l_t(state)."""
@@ -139,15 +139,15 @@ class BetaLosses(StationaryLosses):
         index = state * per_state + lax.iota(jnp.int32, per_state)
         first, second = rng.block(key, t, rng.LOSS, index)
         first, second = rng.open_unit(first), rng.open_unit(second)
-        low = self._gamma_power(mean, first[: self.proposals], second[: self.proposals], first[-1])
-        high = self._gamma_power(
+        low = self._log_gamma(mean, first[: self.proposals], second[: self.proposals], first[-1])
+        high = self._log_gamma(
             1.0 - mean, first[self.proposals : -1], second[self.proposals : -1], second[-1]
         )
         # G(a) = G(a + 1) U^(1/a), in logarithms: a may be far below 1, where G(a) underflows.
         share = 1.0 / (1.0 + jnp.exp(jnp.clip(high - low, -80.0, 80.0)))
         return jnp.where(mean <= 0, 0.0, jnp.where(mean >= 1, 1.0, share)).astype(float_dtype())
 
-    def _gamma_power(self, mean: Array, normals: Array, accepts: Array, boost: Array) -> Array:
+    def _log_gamma(self, mean: Array, normals: Array, accepts: Array, boost: Array) -> Array:
         """The logarithm of a Gamma(concentration * mean) variable."""
         # Apart from the sum below, so that no program rounds them together.
         shape = lax.optimization_barrier(jnp.maximum(self.concentration * mean, 1e-6))

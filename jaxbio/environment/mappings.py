@@ -12,9 +12,9 @@ import numpy as np
 from jax import lax
 
 from jaxbio import checks
-from jaxbio.core import Array, derived, float_dtype, pytree, set_field, static
+from jaxbio.core import Array, derived, float_dtype, is_concrete, pytree, set_field, static
 from jaxbio.environment.padding import pad_states
-from jaxbio.ops import count, one_hot, select
+from jaxbio.ops import count, in_order, one_hot, select
 
 NEVER = np.iinfo(np.int32).max
 
@@ -45,6 +45,10 @@ class StochasticMapping:
     def check(self, horizon: int) -> None:
         """A stationary mapping serves any horizon."""
 
+    def reached(self) -> int:
+        """One more than the last state that can be shown."""
+        return reached_by(self.P)
+
     def padded(self, slots: int) -> StochasticMapping:
         """The same mapping with `slots` states; the added ones are never reached."""
         return dataclasses.replace(self, P=pad_states(self.P, slots))
@@ -55,7 +59,7 @@ class StochasticMapping:
 
     def average(self, t: Array, action: Array, values: Array) -> Array:
         """sum_s values[s] P(s | action): what the action costs on average, given values [S]."""
-        return select(jnp.sum(self.P * values, axis=1), action)
+        return select(in_order(self.P * values), action)
 
     def totals(self, values: Array, horizon: Array) -> Array:
         """[K]: each action's average cost summed over the horizon, in units of it where stationary.
@@ -93,7 +97,11 @@ class AlternatingMapping:
         growth = default if self.growth is None else checks.number("growth", self.growth, 1)
         if reading == "log" and growth <= 1:
             raise ValueError(f"growth must be greater than 1 for reading='log', but got {growth!r}")
-        first = checks.integer("first", self.first, 1)
+        first = checks.integer("first", self.first, 1, 2**30)
+        if not (is_concrete(growth) and is_concrete(first)):
+            raise TypeError("growth and first must have values, but got tracers")
+        if reading == "log" and first != 1:
+            raise ValueError(f"first has no meaning with reading='log', but got {first}")
         set_field(self, "start", checks.integer("start", self.start, 0, P.shape[0] - 1))
         set_field(self, "P_phases", P)
         set_field(self, "growth", growth)
@@ -110,11 +118,15 @@ class AlternatingMapping:
         return self.P_phases.shape[2]
 
     def check(self, horizon: int) -> None:
-        if self.starts[-1] != NEVER and self.starts[-1] <= horizon:
+        if is_concrete(self.starts) and self.starts[-1] != NEVER and self.starts[-1] <= horizon:
             raise ValueError(
                 f"growth={self.growth:g} and first={self.first} make more than {len(self.starts)} "
                 f"phases within the horizon {horizon}: raise growth or first"
             )
+
+    def reached(self) -> int:
+        """One more than the last state that can be shown."""
+        return reached_by(self.P_phases)
 
     def padded(self, slots: int) -> AlternatingMapping:
         """The same mappings with `slots` states; the added ones are never reached."""
@@ -133,7 +145,7 @@ class AlternatingMapping:
     def average(self, t: Array, action: Array, values: Array) -> Array:
         """sum_s values[s] P_t(s | action)."""
         P = lax.dynamic_index_in_dim(self.P_phases, self.environment(t), keepdims=False)
-        return select(jnp.sum(P * values, axis=1), action)
+        return select(in_order(P * values), action)
 
     def totals(self, values: Array, horizon: Array) -> Array:
         """[K]: each action's average cost summed over the horizon."""
@@ -180,6 +192,10 @@ class TableMapping:
     def check(self, horizon: int) -> None:
         checks.long_enough("states", self.states.shape[0], horizon)
 
+    def reached(self) -> int:
+        """One more than the last state in the table."""
+        return int(np.max(self.states)) + 1 if is_concrete(self.states) else 0
+
     def padded(self, slots: int) -> TableMapping:
         """The same table, declared with `slots` states."""
         return dataclasses.replace(self, num_states=slots)
@@ -207,8 +223,14 @@ class TableMapping:
 
 
 def cumulative_rows(P: Any) -> Any:
-    """Cumulative sums along the states, in float64 where the values are known."""
-    return np.cumsum(P, axis=-1) if isinstance(P, np.ndarray) else jnp.cumsum(P, axis=-1)
+    """Cumulative sums along the states, ending at 1; in float64 where the values are known."""
+    sums = np.cumsum(P, axis=-1) if isinstance(P, np.ndarray) else jnp.cumsum(P, axis=-1)
+    return sums / sums[..., -1:]
+
+
+def reached_by(P: Any) -> int:
+    """One more than the last state with positive probability; 0 where P has no values yet."""
+    return int(np.max(np.nonzero(P)[-1])) + 1 if is_concrete(P) else 0
 
 
 def invert(cumulative: Array, u: Array, num_states: Array) -> Array:
@@ -226,14 +248,13 @@ def until(rows: Array, horizon: Array) -> Array:
 def phase_starts(growth: float, first: int, reading: str, most: int = 4096) -> np.ndarray:
     """int32 [power of 2]: the first round of each phase below 2**31, padded with "never"."""
     starts: list[int] = []
+    ratio = Fraction(growth).limit_denominator(10**6)
     if reading == "ceil":
-        ratio = Fraction(growth).limit_denominator(10**6)
         start, length = 1, first
         while start < NEVER and len(starts) < most:
             starts.append(start)
             start, length = start + length, math.ceil(ratio * length)
     else:
-        ratio = Fraction(growth).limit_denominator(10**6)
         power = Fraction(1)
         while math.ceil(power) < NEVER and len(starts) < most:
             starts.append(math.ceil(power))

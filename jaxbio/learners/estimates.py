@@ -40,8 +40,8 @@ class Estimator:
 
     def lanes(
         self, before: Means, after: Means, state: Array, loss: Array, arrived: Array, waited: Array
-    ) -> tuple[Array, Array]:
-        """Estimates for the states of the lanes, and how many losses each rests on: [M + 1] each.
+    ) -> Array:
+        """[M + 1]: estimates for the states of the lanes.
 
         before, after: what had arrived before this round and at its end. state, loss: [M + 1];
         arrived: bool [M + 1], lanes that enter; waited: bool [M + 1], of them those fed with an
@@ -50,10 +50,9 @@ class Estimator:
         lane, each estimate with its own loss and those of earlier lanes.
         """
         if self.ordering == "together":
-            value = self.value(after)
-            return _by_state(value, state), _by_state(after.count, state)
+            return _by_state(self.value(after), state)
         means = means_add(before, state, loss, arrived & ~waited)
-        values, counts = [], []
+        values = []
         for lane in range(state.shape[0]):
             own = arrived[lane : lane + 1] & waited[lane : lane + 1]
             means = means_add(means, state[lane : lane + 1], loss[lane : lane + 1], own)
@@ -62,8 +61,7 @@ class Estimator:
                 Sum(select(means.sum.total, state[lane])[None], jnp.zeros(1, loss.dtype)),
             )
             values.append(self.value(here))
-            counts.append(here.count)
-        return jnp.concatenate(values), jnp.concatenate(counts)
+        return jnp.concatenate(values)
 
 
 def _by_state(values: Array, state: Array) -> Array:

@@ -39,7 +39,9 @@ TUNINGS = ("corrected", "anytime", "printed")
 
 
 class ExponentialTicket(NamedTuple):
-    """weight: float [], 1 / (p + gamma) of the time of play; round: int32 [] if skipping."""
+    """weight: float [], 1 / (p + gamma) of the time of play (gamma may be 0); round: int32 [] if
+    skipping, else None.
+    """
 
     weight: Array
     round: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from jaxbio.core import (
     Ticket,
     check_learner,
     draws_of,
+    facts_of,
     float_dtype,
     pytree,
     set_field,
@@ -78,7 +80,9 @@ class Instance(NamedTuple):
 
 
 class MetaAdaBIOState(NamedTuple):
-    """epoch_end: int32 [], the epoch's last round; known.horizon: the epoch's length;
+    """The instance that plays now, and what outlives it.
+
+    epoch_end: int32 [], the epoch's last round; known.horizon: the epoch's length;
     switch_round: int32 [], the first round at whose end the rule held.
     """
 
@@ -104,7 +108,8 @@ class MetaAdaBIO:
     estimator, ordering, radius, radius_scale: as in MetaBIO.
     literal: count sigma_t as Algorithm 2 prints it, without round t itself.
     doubling: the first epoch's length; epochs double, each plays the algorithm anew with its own
-      length as the horizon, so the real one need not be known. None: one epoch, the horizon.
+      length as the horizon, so the real one need not be known. Our reading: delta is that of each
+      epoch, so failures add up over epochs. None: one epoch, the horizon.
     switch_scale: multiplies the right-hand side of the rule.
     """
 
@@ -134,7 +139,7 @@ class MetaAdaBIO:
         value = checks.number("switch_scale", self.switch_scale, 0, open_low=True)
         set_field(self, "switch_scale", value)
         if self.doubling is not None:
-            set_field(self, "doubling", checks.integer("doubling", self.doubling, 2))
+            set_field(self, "doubling", checks.integer("doubling", self.doubling, 2, 2**28))
         if self.after is not None:
             self._check_after()
 
@@ -163,7 +168,7 @@ class MetaAdaBIO:
         epoch_end = jnp.int32(NEVER)
         if self.doubling is not None:
             epoch_end = jnp.asarray(self.doubling, jnp.int32)
-            known = _with_horizon(known, epoch_end)
+            known = dataclasses.replace(known, horizon=epoch_end)
         instance = self._begin(self.base, known, jnp.int32(0), jnp.bool_(False))
         return MetaAdaBIOState(
             instance, known, epoch_end, jnp.int32(NEVER), waiting_zero(), self._estimator(known)
@@ -215,7 +220,7 @@ class MetaAdaBIO:
         wait = ~now.switched | (select(seen.count, play.state) < outstanding)
         feed, own_loss = feed_lanes(due, old.ticket.wait, wait)
         plain = jnp.concatenate([old.ticket.plain[:-1], ~now.switched[None]])
-        estimate, _ = state.estimator.lanes(
+        estimate = state.estimator.lanes(
             now.seen, seen, old.state, old.loss, enters, own_loss & ~plain
         )
         values = jnp.where(plain, old.loss, estimate)
@@ -271,7 +276,8 @@ class MetaAdaBIO:
         if self.doubling is None:
             return state
         over = t == state.epoch_end
-        known = _with_horizon(state.known, jnp.where(over, 2, 1) * state.known.horizon)
+        longer = jnp.where(over, 2, 1) * state.known.horizon
+        known = dataclasses.replace(state.known, horizon=longer)
         fresh = self._begin(self.base, known, t, jnp.bool_(False))
         unfed = jnp.where(over, 0, state.waiting.unfed)
         return state._replace(
@@ -283,19 +289,9 @@ class MetaAdaBIO:
         )
 
     def facts(self, state: MetaAdaBIOState) -> dict[str, Any]:
-        return {**waiting_facts(state.waiting), "switch_round": state.switch_round}
+        base = facts_of(self.base, state.instance.base)
+        return {**base, **waiting_facts(state.waiting), "switch_round": state.switch_round}
 
 
 def _where(condition: Array, new: Any, old: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
-
-
-def _with_horizon(known: Known, horizon: Array) -> Known:
-    return Known(
-        known.num_states,
-        horizon,
-        known.delay,
-        known.num_actions,
-        known.state_slots,
-        known.ring_depth,
-    )

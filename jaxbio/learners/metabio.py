@@ -18,6 +18,7 @@ from jaxbio.core import (
     Ticket,
     check_learner,
     draws_of,
+    facts_of,
     pytree,
     set_field,
     static,
@@ -115,7 +116,9 @@ class MetaBIO:
         checks.choice("radius", self.radius, RADII)
         set_field(self, "radius_scale", checks.number("radius_scale", self.radius_scale, 0))
         if self.delay is not None:
-            set_field(self, "delay", checks.integer("delay", self.delay, 0))
+            set_field(self, "delay", checks.integer("delay", self.delay, 0, 2**30))
+            if self.threshold != "delay":
+                raise ValueError(f"delay needs threshold='delay', but got {self.threshold!r}")
 
     def check(self, env: Any) -> None:
         """Raise where the environment lacks what this learner needs."""
@@ -161,14 +164,14 @@ class MetaBIO:
         wait = select(seen.count, play.state) < needed
         seen, wait = lax.optimization_barrier((seen, wait))
         feed, waited = feed_lanes(due, old.ticket.wait, wait)
-        estimate, _ = state.estimator.lanes(state.seen, seen, old.state, old.loss, due, waited)
+        estimate = state.estimator.lanes(state.seen, seen, old.state, old.loss, due, waited)
         base, ticket = feed_base(self.base, state.base, t, play, old, estimate, feed)
         waiting = waiting_add(state.waiting, feed, wait)
         new = MetaBIOState(base, seen, outstanding, state.needed, waiting, state.estimator)
         return new, MetaTicket(ticket, wait)
 
     def facts(self, state: MetaBIOState) -> dict[str, Any]:
-        return waiting_facts(state.waiting)
+        return {**facts_of(self.base, state.base), **waiting_facts(state.waiting)}
 
 
 def feed_lanes(due: Array, waited: Array, wait: Array) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,7 @@ def metabio(
     delta: Any = 0.1,
     tuning: str = "corrected",
     skipping: bool = False,
+    skipped: str = "kept",
     scale: Any = 1.0,
     estimator: str = "lcb",
     threshold: str = "outstanding",
@@ -43,7 +45,7 @@ def metabio(
 ) -> MetaBIO:
     """MetaBIO(delta) over DAda-Exp3(delta / 2)."""
     delta = checks.probability_of_error("delta", delta)
-    base = DAdaExp3(delta / 2, tuning, skipping, scale=scale)
+    base = DAdaExp3(delta / 2, tuning, skipping, skipped, scale)
     return MetaBIO(
         base, delta, estimator, threshold, ordering, radius, radius_scale=radius_scale, delay=delay
     )
@@ -52,22 +54,28 @@ def metabio(
 def metabio_skipping(
     delta: Any = 0.1,
     tuning: str = "corrected",
+    skipped: str = "kept",
     scale: Any = 1.0,
     estimator: str = "lcb",
+    threshold: str = "outstanding",
     ordering: str = "together",
     radius: str = "horizon",
     radius_scale: Any = 1.0,
+    delay: Any = None,
 ) -> MetaBIO:
     """MetaBIO over DAda-Exp3 with skipping."""
     return metabio(
         delta,
         tuning,
         True,
+        skipped,
         scale,
         estimator,
-        ordering=ordering,
-        radius=radius,
-        radius_scale=radius_scale,
+        threshold,
+        ordering,
+        radius,
+        radius_scale,
+        delay,
     )
 
 
@@ -86,6 +94,7 @@ def metaadabio(
     delta: Any = 0.1,
     tuning: str = "corrected",
     skipping: bool = False,
+    skipped: str = "kept",
     scale: Any = 1.0,
     rule: str = "theory",
     at_switch: str = "learner",
@@ -99,8 +108,8 @@ def metaadabio(
 ) -> MetaAdaBIO:
     """MetaAdaBIO(delta) over DAda-Exp3(delta / 3); after a fresh switch DAda-Exp3(delta / 4)."""
     delta = checks.probability_of_error("delta", delta)
-    base = DAdaExp3(delta / 3, tuning, skipping, scale=scale)
-    after = DAdaExp3(delta / 4, tuning, skipping, scale=scale) if at_switch == "fresh" else None
+    base = DAdaExp3(delta / 3, tuning, skipping, skipped, scale)
+    after = dataclasses.replace(base, delta=delta / 4) if at_switch == "fresh" else None
     return MetaAdaBIO(
         base,
         delta,
@@ -118,6 +127,7 @@ def metaadabio(
 
 
 def metaadabio_tsallis(
+    delta: Any = 0.1,
     tuning: str = "simple",
     scale: Any = 1.0,
     rule: str = "expected",
@@ -129,6 +139,7 @@ def metaadabio_tsallis(
     """MetaAdaBIO over Tsallis-INF with plain means and the expectation rule."""
     return MetaAdaBIO(
         TsallisINF(tuning, scale),
+        delta,
         rule=rule,
         at_switch=at_switch,
         estimator="mean",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, Arrivals, Known, Play, pytree, static
+from jaxbio.core import Array, Arrivals, Known, Play, pytree, set_field, static
 from jaxbio.ops import argmin_fair, count_by
 
 
@@ -30,7 +30,7 @@ class ThompsonSampling:
     proposals: int = static(default=6)
 
     def __post_init__(self) -> None:
-        checks.integer("proposals", self.proposals, 1)
+        set_field(self, "proposals", checks.integer("proposals", self.proposals, 1, 64))
 
     def draws(self, num_actions: int) -> int:
         return num_actions * 2 * self.proposals * 2 + 1

@@ -20,7 +20,7 @@ from jaxbio.core import (
     static,
 )
 from jaxbio.learners import skipping
-from jaxbio.learners.exp3 import add_losses, gaps, num_actions
+from jaxbio.learners.exp3 import ExponentialTicket, add_losses, gaps, num_actions
 from jaxbio.ops import Sum, Wide, count, pick, select, sum_zero, wide_add, wide_value, wide_zero
 
 OUTER_STEPS = 12
@@ -35,24 +35,17 @@ def hybrid_minimiser(losses: Array, tsallis: Array, entropy: Array) -> Array:
     of its bracket, inner on y = x^(-1/2) from y = 1. losses: [K], minimum 0; tsallis > 0;
     entropy >= 0.
     """
-    multiplier_ = entropy - tsallis
+    level = entropy - tsallis
     y = jnp.ones_like(losses)
     for _ in range(OUTER_STEPS):
-        target = losses - multiplier_ + entropy
+        target = losses - level + entropy
         for _ in range(INNER_STEPS):
             value = tsallis * y + 2.0 * entropy * jnp.log(y)
             y = jnp.maximum(y + (target - value) / (tsallis + 2.0 * entropy / y), 1.0)
         x = 1.0 / (y * y)
         slope = jnp.sum(x / (0.5 * tsallis * y + entropy))
-        multiplier_ = multiplier_ - (jnp.sum(x) - 1.0) / slope
+        level = level - (jnp.sum(x) - 1.0) / slope
     return x / jnp.sum(x)
-
-
-class TsallisTicket(NamedTuple):
-    """weight: float [], 1 / x of the time of play; round: int32 [] if skipping."""
-
-    weight: Array
-    round: Any
 
 
 class TsallisState(NamedTuple):
@@ -98,17 +91,17 @@ class TsallisINF:
         tsallis = jnp.sqrt(round_number(t)) / scale
         return hybrid_minimiser(gaps(state.cumulative), tsallis, self.entropy_weight(state) / scale)
 
-    def act(self, state: TsallisState, t: Array, u: Array) -> tuple[Array, TsallisTicket]:
+    def act(self, state: TsallisState, t: Array, u: Array) -> tuple[Array, ExponentialTicket]:
         x = self.probabilities(state, t)
         action = pick(x, u)
-        return action, TsallisTicket(
+        return action, ExponentialTicket(
             1.0 / select(x, action), t if state.skipped is not None else None
         )
 
     def learn(
         self, state: TsallisState, t: Array, play: Play, arrivals: Arrivals
-    ) -> tuple[TsallisState, TsallisTicket]:
-        ticket: TsallisTicket = arrivals.play.ticket
+    ) -> tuple[TsallisState, ExponentialTicket]:
+        ticket: ExponentialTicket = arrivals.play.ticket
         skipped = state.skipped
         if skipped is not None:
             skipped = skipping.advance(skipped, t, num_actions(state))

@@ -1,0 +1,123 @@
+"""Running: rings of the right size, traced seeds, schedules, and what can only show in flight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import jaxbio as jb
+from jaxbio.core import float_dtype
+
+ENV = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(5))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_losses_due_after_the_horizon_need_no_lanes(seed: int) -> None:
+    """Many losses would arrive together just after the end; none of them takes a lane."""
+    env = jb.make_environment("paper-stochastic", delays=jb.LaplaceDelay(50, 25))
+    info = jb.simulate(env, jb.UCB1(), horizon=40, runs=64, seed=seed, progress=False).info
+    assert (info["arrived"] < 40).all()
+
+
+def test_all_losses_due_in_the_round_after_the_last() -> None:
+    horizon = 30
+    delays = jb.TableDelay(horizon + 1 - np.arange(1, horizon + 1))
+    env = jb.make_environment("paper-stochastic", delays=delays)
+    assert jb.ring_sizes(env, 0, [0], horizon)[1] == 1
+    result = jb.simulate(env, jb.make_learner("metabio"), horizon=horizon, runs=2, progress=False)
+    assert (result.info["arrived"] == 0).all()
+    assert (result.info["sigma_max"] == horizon).all()
+
+
+def test_rollout_maps_over_seeds_and_runs() -> None:
+    learner = jb.make_learner("metabio")
+    alone = [float(jb.rollout(ENV, learner, 3, 50, run=run).loss[-1]) for run in range(3)]
+    side = jax.vmap(lambda run: jb.rollout(ENV, learner, 3, 50, run=run).loss[-1])(jnp.arange(3))
+    np.testing.assert_array_equal(side, alone)
+    keys = jax.random.split(jax.random.key(0), 3)
+    by_key = jax.vmap(lambda key: jb.rollout(ENV, learner, key, 50).loss[-1])(keys)
+    np.testing.assert_array_equal(by_key[1], jb.rollout(ENV, learner, keys[1], 50).loss[-1])
+
+
+def test_traced_seeds_with_random_delays_ask_for_sizes() -> None:
+    env = jb.make_environment("paper-stochastic", delays=jb.UniformDelay(0, 9))
+    with pytest.raises(ValueError, match=r"pass ring_depth=\.\.\. and lanes=\.\.\."):
+        jax.vmap(lambda run: jb.rollout(env, jb.UCB1(), 0, 50, run=run).loss)(jnp.arange(2))
+
+
+def test_shapes_are_checked_under_jit() -> None:
+    env = jb.Environment(
+        jb.TableMapping(np.zeros((5, 2), int)), jb.BernoulliLosses([0.1, 0.2]), jb.FixedDelay(1)
+    )
+    with pytest.raises(ValueError, match="states has 5 rows, but the horizon is 20"):
+        jax.jit(lambda env: jb.rollout(env, jb.UCB1(), 0, 20, ring_depth=64, lanes=1).loss)(env)
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_a_constant_schedule_is_the_number_and_a_falling_one_is_not(wrap: bool) -> None:
+    def final(scale: Any) -> np.ndarray:
+        base = jb.DAdaExp3(scale=scale)
+        learner = jb.MetaBIO(base) if wrap else base
+        return jb.simulate(ENV, learner, horizon=400, runs=4, progress=False).loss
+
+    number = final(3.0)
+    np.testing.assert_array_equal(final(optax.constant_schedule(3.0)), number)
+    assert np.any(final(optax.linear_schedule(3.0, 0.1, 50)) != number)
+
+
+def test_padding_past_any_switch_of_method_changes_no_bit() -> None:
+    env = jb.make_environment("paper-utility", states=30, delays=jb.FixedDelay(5))
+    results = [
+        jb.simulate(e, jb.NSDUCRL2(), horizon=150, runs=3, progress=False)
+        for e in (env, env.padded(40))
+    ]
+    np.testing.assert_array_equal(results[0].loss, results[1].loss)
+    np.testing.assert_array_equal(results[0].regret, results[1].regret)
+
+
+@jb.pytree
+class Broken:
+    """Goes wrong in round 10 as `fault` says."""
+
+    fault: str = jb.static(default="nan")
+
+    def init(self, known: jb.Known) -> Any:
+        return jnp.zeros((), float_dtype())
+
+    def act(self, state: Any, t: Any, u: Any) -> tuple[Any, None]:
+        return jnp.where((t == 10) & (self.fault == "range"), 4, 0), None
+
+    def learn(self, state: Any, t: Any, play: jb.Play, arrivals: jb.Arrivals) -> tuple[Any, None]:
+        return jnp.where((t == 10) & (self.fault == "nan"), jnp.nan, state), None
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"), [("nan", "state holds NaN"), ("range", "chose an action below 0 or not")]
+)
+def test_what_shows_in_flight_is_raised_when_it_lands(fault: str, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        jb.simulate(ENV, Broken(fault), horizon=20, runs=3, progress=False)
+    with pytest.raises(RuntimeError, match=message):
+        jb.rollout(ENV, Broken(fault), 0, 20)
+    with pytest.raises(RuntimeError, match=message):
+        jb.trajectory(ENV, Broken(fault), 0, 20)
+    jb.simulate(ENV, Broken("none"), horizon=20, runs=3, progress=False)
+
+
+def test_totals_past_2_to_the_24_are_exact() -> None:
+    env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(3001))
+    info = jb.simulate(env, jb.UCB1(), horizon=10_000, runs=1, progress=False).info
+    assert info["total_delay"][0] == sum(min(3001, 10_000 - t) for t in range(1, 10_001))
+
+
+def test_realised_regret_keeps_the_precision_of_its_game() -> None:
+    env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(5))
+    with jax.enable_x64(True):
+        inside = jb.simulate(env, jb.UCB1(), horizon=200, runs=2, progress=False)
+        now = jb.simulate(env, jb.UCB1(), horizon=200, runs=2, progress=False).realized_regret
+    np.testing.assert_array_equal(inside.realized_regret, now)
