@@ -28,8 +28,9 @@ from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
 from jaxbio.record import Result
-from jaxbio.rollout import Record, Round, ring_sizes, rollout, trajectory
+from jaxbio.rollout import Record, Round, rollout, trajectory
 from jaxbio.simulate import simulate
+from jaxbio.sizing import ring_sizes
 
 __version__ = "0.1.0"
 

@@ -24,7 +24,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend import core as jex
 
 from jaxbio.batching import ELEMENTWISE, INLINED, REDUCTIONS, writes_in_loop
-from jaxbio.core import float_dtype
+from jaxbio.core import Array, float_dtype
 
 # What XLA's one-function emitter accepts of the things a step is made of. Sorts and scatters are
 # among those it does not; a learner that uses them runs kernel by kernel.
@@ -80,6 +80,29 @@ def _native_call(closed: Any, leaves: list[Any]) -> list[Any]:
 def fori_loop(first: Any, stop: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
     """lax.fori_loop in one function."""
     return one_function(lambda a, b, c: lax.fori_loop(a, b, body, c), first, stop, carry)
+
+
+def at_points(
+    one_round: Callable[[Array, Any], Any],
+    take: Callable[[Any], tuple[Any, Any]],
+    state: Any,
+    last: Array,
+    rounds: Array,
+    loop: Callable[..., Any] = lax.fori_loop,
+) -> tuple[Any, Any]:
+    """Play on from round `last`; at each of `rounds` [points] take out what is to be recorded.
+
+    one_round: (t, state) -> state; take: state -> (state, output). A round equal to the one before
+    it plays nothing, so `rounds` may be padded. Returns the state and the outputs [points, ...].
+    """
+
+    def point(now: tuple[Any, Array], until: Array) -> tuple[tuple[Any, Array], Any]:
+        state, last = now
+        state, output = take(loop(last + 1, until + 1, one_round, state))
+        return (state, jnp.maximum(until, last)), output
+
+    (state, _), outputs = lax.scan(point, (state, last), rounds)
+    return state, outputs
 
 
 def is_emitted(jaxpr: Any) -> bool:

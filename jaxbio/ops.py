@@ -49,23 +49,6 @@ def count_by(index: Array, due: Array, size: int) -> Array:
     return sum_by(index, due.astype(jnp.int32), size)
 
 
-def in_order(terms: Array) -> Array:
-    """Sum terms [..., n] along the last axis from first to last, so that zeros at the end change
-    no bit (a plain sum may group its terms by their number).
-    """
-    if terms.shape[-1] <= 2 * UNROLLED:
-        total = terms[..., 0]
-        for i in range(1, terms.shape[-1]):
-            total = total + terms[..., i]
-        return total
-    rows = jnp.moveaxis(terms, -1, 0)
-
-    def add(i: Array, total: Array) -> Array:
-        return total + lax.dynamic_index_in_dim(rows, i, keepdims=False)
-
-    return lax.fori_loop(0, rows.shape[0], add, jnp.zeros(rows.shape[1:], rows.dtype))
-
-
 def cumulative(values: Array) -> Array:
     """Cumulative sums of values [n]; added one after the other for short axes."""
     if values.shape[0] > UNROLLED:

@@ -15,7 +15,16 @@ class Result:
 
     rounds: int [points], 1-based, the last is the horizon. regret: float64 [runs, points],
     pseudo-regret in the sense of the environment's regime, against the best action of the whole
-    horizon. loss: float64 [runs, points], the realised loss so far. info: name -> [runs].
+    horizon. loss: float64 [runs, points], the realised loss so far. info: name -> [runs]:
+
+    - waiting_rounds: rounds for whose loss the learner (the base inside a wrapper) has to wait; all
+      of them for a learner that uses no states;
+    - total_perceived_delay: the sum over rounds of those it waits for as the round begins;
+    - rounds_fed: rounds whose feedback it got; arrived: rounds whose loss arrived;
+    - total_delay: the total delay, each cut at the horizon; sigma_max: the most losses outstanding
+      at the end of a round, the last round included, where nothing is cut;
+    - switch_round: the round at whose end MetaAdaBIO switched, horizon + 1 if it never did;
+    - whatever else a learner's `facts` report.
     """
 
     rounds: np.ndarray

@@ -6,7 +6,6 @@ with the user's own transformations; `simulate` loops it for blocks of runs side
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +15,6 @@ import numpy as np
 from jax import lax
 
 from jaxbio import checks, ring, rng
-from jaxbio.batching import runs_last
 from jaxbio.core import (
     Array,
     Arrivals,
@@ -27,16 +25,13 @@ from jaxbio.core import (
     draws_of,
     facts_of,
     float_dtype,
-    is_concrete,
     pytree,
     static,
 )
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
-from jaxbio.kernel import Program
+from jaxbio.kernel import at_points
 from jaxbio.ops import Sum, Wide, count, select, sum_add, sum_zero, wide_add, wide_value, wide_zero
-
-FEWEST_LANES = 8  # for random delays
-MEASURED_TOGETHER = 128  # runs whose delays are looked at side by side
+from jaxbio.sizing import check_sizes, ring_sizes
 
 
 class Facts(NamedTuple):
@@ -88,7 +83,8 @@ class Round(NamedTuple):
 class Game:
     """Everything a run is a function of, apart from its key.
 
-    best: int32 [], the best action of the whole horizon. lanes: how many losses of older rounds can
+    best: int32 [], the best action of the whole horizon; gaps: [E, K] or None, what the others cost
+    beyond it (`Environment.gaps`). lanes: how many losses of older rounds can
     arrive in one round.
     """
 
@@ -96,6 +92,7 @@ class Game:
     learner: Any
     known: Known
     best: Array
+    gaps: Any
     lanes: int = static()
 
     @property
@@ -123,6 +120,9 @@ class Game:
 
 def make_game(env: Environment, learner: Any, horizon: Any, ring_depth: int, lanes: int) -> Game:
     """Put a game together; env and learner become trees of arrays."""
+    with jax.ensure_compile_time_eval():
+        best = env.best_action(jnp.asarray(horizon, jnp.int32))
+    gaps = as_arrays(env.gaps(best))
     env, learner = as_arrays(env), as_arrays(learner)
     horizon = jnp.asarray(horizon, jnp.int32)
     constant = env.delays.constant
@@ -135,7 +135,7 @@ def make_game(env: Environment, learner: Any, horizon: Any, ring_depth: int, lan
         env.state_slots,
         ring_depth,
     )
-    return Game(env, learner, known, env.best_action(horizon), lanes)
+    return Game(env, learner, known, best, gaps, lanes)
 
 
 def begin(game: Game) -> Carry:
@@ -175,7 +175,7 @@ def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
     slots = ring.write(carry.ring, plan, filed, t, delay, game.known.horizon)
     slots = lax.optimization_barrier(slots)
     arriving = ring.read(slots, plan, t + 1, delay)
-    regret = env.pseudo_loss(t, action) - env.pseudo_loss(t, game.best)
+    regret = env.pseudo_regret(t, action, game.best, game.gaps)
     tally = Tally(sum_add(carry.tally.regret, regret), sum_add(carry.tally.loss, loss))
     facts = _count(carry.facts, arrivals.due, (action < 0) | (action >= env.num_actions))
     played = Round(action, state, loss, delay, filed.ticket)
@@ -217,29 +217,6 @@ class Curve(NamedTuple):
     loss: Array
 
 
-def at_points(
-    one_round: Callable[[Array, Any], Any],
-    take: Callable[[Any], tuple[Any, Any]],
-    state: Any,
-    last: Array,
-    rounds: Array,
-    loop: Callable[..., Any] = lax.fori_loop,
-) -> tuple[Any, Any]:
-    """Play on from round `last`; at each of `rounds` [points] take out what is to be recorded.
-
-    one_round: (t, state) -> state; take: state -> (state, output). A round equal to the one before
-    it plays nothing, so `rounds` may be padded. Returns the state and the outputs [points, ...].
-    """
-
-    def point(now: tuple[Any, Array], until: Array) -> tuple[tuple[Any, Array], Any]:
-        state, last = now
-        state, output = take(loop(last + 1, until + 1, one_round, state))
-        return (state, jnp.maximum(until, last)), output
-
-    (state, _), outputs = lax.scan(point, (state, last), rounds)
-    return state, outputs
-
-
 def take_tally(carry: Carry) -> tuple[Carry, Curve]:
     """The sums since the last recorded round; they begin again at 0."""
     empty = jax.tree.map(jnp.zeros_like, carry.tally)
@@ -266,6 +243,13 @@ def summary(game: Game, carry: Carry) -> dict[str, Any]:
     info |= facts_of(game.learner, carry.learner)
     info["switch_round"] = jnp.minimum(info["switch_round"], game.known.horizon + 1)
     return info
+
+
+def as_numbers(facts: dict[str, Any]) -> dict[str, Array]:
+    """The facts with every Wide as a float."""
+    return {
+        name: wide_value(fact) if isinstance(fact, Wide) else fact for name, fact in facts.items()
+    }
 
 
 def _has_nan(tree: Any) -> Array:
@@ -342,12 +326,8 @@ def rollout(
     every = jnp.cumsum(increments, axis=0)
     loss = jnp.cumsum(curve.loss)
     best = select(every.T, jnp.argmin(every[-1]).astype(jnp.int32))
-    facts = summary(game, carry)
-    checks.flags(facts)
-    info = {
-        name: wide_value(value) if isinstance(value, Wide) else value
-        for name, value in facts.items()
-    }
+    info = as_numbers(summary(game, carry))
+    checks.flags(info)
     return Record(stops, jnp.cumsum(curve.regret), loss - best, loss, info)
 
 
@@ -394,7 +374,7 @@ def _one_game(
         sizes = ring_sizes(env, seed, [run], horizon)
         ring_depth = sizes[0] if ring_depth is None else ring_depth
         lanes = sizes[1] if lanes is None else lanes
-    _check_sizes(env, horizon, ring_depth, lanes)
+    check_sizes(env, horizon, ring_depth, lanes)
     return make_game(env, learner, horizon, ring_depth, lanes)
 
 
@@ -404,17 +384,6 @@ def check_players(env: Any, learner: Any, horizon: int) -> None:
     checks.learner("learner", learner)
     env.check(horizon)
     check_learner(learner, env)
-
-
-def _check_sizes(env: Environment, horizon: int, ring_depth: int, lanes: int) -> None:
-    checks.integer("lanes", lanes, 1, ring.MAX_LANES)
-    delays_known = all(is_concrete(leaf) for leaf in jax.tree.leaves(env.delays))
-    needed = min(env.delays.longest(), horizon) + 1 if delays_known else 1
-    if ring_depth < needed or ring_depth & (ring_depth - 1):
-        raise ValueError(
-            f"ring_depth must be a power of 2 and at least {needed} for these delays, "
-            f"but got {ring_depth}"
-        )
 
 
 def recorded_rounds(rounds: Any, horizon: int) -> np.ndarray:
@@ -430,89 +399,3 @@ def recorded_rounds(rounds: Any, horizon: int) -> np.ndarray:
     if chosen[-1] > horizon:
         raise ValueError(f"rounds must be at most the horizon {horizon}, but got {chosen[-1]}")
     return np.unique(np.append(chosen, horizon)).astype(np.int32)
-
-
-def ring_sizes(env: Environment, seed: Any, runs: Any, horizon: int) -> tuple[int, int]:
-    """(ring depth, lanes) for these runs, measured from their delays.
-
-    Delays are oblivious, so the largest number of losses that ever arrive together is known before
-    the game. Lanes are rounded up (1, 2, 4, 6, 8, 12, 16, ...; at least 8 for random delays) so
-    that other seeds and numbers of runs find the same program.
-    """
-    _require_values("delays", env.delays)
-    depth = ring.depth_for(env.delays.longest(), horizon)
-    if env.delays.constant:
-        return depth, 1
-    _require_values("seeds or runs with random delays", (seed, runs))
-    most = 1
-    with jax.ensure_compile_time_eval():
-        for first in range(0, len(runs), MEASURED_TOGETHER):
-            block = np.resize(runs[first : first + MEASURED_TOGETHER], MEASURED_TOGETHER)
-            keys = rng.run_keys(seed, block)
-            filed = jnp.zeros((depth, MEASURED_TOGETHER), jnp.int32)
-            stops = jnp.full(1, horizon, jnp.int32)
-            counts = _most_together(as_arrays(env.delays), keys, filed, jnp.int32(0), stops)
-            most = max(most, int(jnp.max(counts)))
-    if most > ring.MAX_LANES:
-        raise ValueError(
-            f"up to {most} losses arrive in one round, but at most {ring.MAX_LANES} can: "
-            "spread the delays, or shorten the horizon"
-        )
-    return depth, _rounded_lanes(most if env.delays.written_down else max(most, FEWEST_LANES))
-
-
-def _require_values(what: str, tree: Any) -> None:
-    if not all(is_concrete(leaf) for leaf in jax.tree.leaves(tree)):
-        raise ValueError(
-            f"the sizes of the ring cannot be read off traced {what}: "
-            "pass ring_depth=... and lanes=... to rollout"
-        )
-
-
-def _rounded_lanes(most: int) -> int:
-    size = 1
-    while size < most:
-        size *= 2
-    return size * 3 // 4 if size >= 8 and size * 3 // 4 >= most else size
-
-
-def _count_together(
-    delays: Any,
-    keys: Array,
-    filed: Array,
-    last: Array,
-    stops: Array,
-    loop: Callable[..., Any],
-) -> Array:
-    """int32 [runs]: the most losses of older rounds that arrive in one round up to stops[-1].
-
-    keys: [2, runs]; filed: int32 [depth, runs], zeros.
-    """
-    depth, runs = filed.shape
-    horizon = stops[-1]
-
-    def one_round(t: Array, delays: Any, key: Array, filed: Array, most: Array) -> Any:
-        delay = delays.delay(key, t)
-        slot = (t + jnp.minimum(delay, depth - 1)) & (depth - 1)
-        waiting = lax.dynamic_index_in_dim(filed, slot, keepdims=False)
-        waiting, filed = lax.optimization_barrier((waiting, filed))
-        inside = (delay > 0) & (delay < depth) & (t <= horizon - delay)
-        together = waiting + inside.astype(jnp.int32)
-        filed = lax.dynamic_update_index_in_dim(filed, together, slot, 0)
-        cleared = lax.dynamic_update_index_in_dim(filed, jnp.int32(0), t & (depth - 1), 0)
-        return cleared, jnp.maximum(most, together)
-
-    batch = runs_last(one_round, (False, False, True, True, True), runs)
-    state = (filed, jnp.zeros(runs, jnp.int32))
-    (_, most), _ = at_points(
-        lambda t, state: batch(t, delays, keys, *state),
-        lambda state: (state, None),
-        state,
-        last,
-        stops,
-        loop,
-    )
-    return most
-
-
-_most_together = Program(_count_together)

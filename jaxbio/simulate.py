@@ -17,7 +17,7 @@ from jaxbio import checks, rng
 from jaxbio.batching import runs_last
 from jaxbio.core import Array, as_arrays, float_dtype
 from jaxbio.environment.environment import Environment
-from jaxbio.kernel import Program
+from jaxbio.kernel import Program, at_points
 from jaxbio.ops import WIDE_BITS, Sum, Wide, sum_zero
 from jaxbio.record import Result, at_recorded
 from jaxbio.rollout import (
@@ -25,18 +25,17 @@ from jaxbio.rollout import (
     Carry,
     Curve,
     Game,
-    at_points,
     begin,
     check_players,
     comparators,
     make_game,
     recorded_rounds,
-    ring_sizes,
     step,
     summary,
     take_tally,
     take_totals,
 )
+from jaxbio.sizing import ring_sizes
 
 WIDTHS = (8, 32, 128)  # runs side by side in one program; small blocks stay in cache
 STOPS_PER_CALL = 64

@@ -21,7 +21,7 @@ import reference
 import jaxbio as jb
 from jaxbio import rng
 from jaxbio.core import draws_of
-from jaxbio.rollout import begin, make_game, step, summary
+from jaxbio.rollout import as_numbers, begin, make_game, step, summary
 
 HORIZON = 2000
 LANES = 8  # of a table game: no more losses of older rounds arrive together
@@ -219,7 +219,7 @@ def _play(
     key = rng.run_key(seed, run)
     rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
     carry, played = jax.lax.scan(lambda c, t: step(game, key, t, c), begin(game), rounds)
-    return played, summary(game, carry)
+    return played, as_numbers(summary(game, carry))
 
 
 def play_table(game: TableGame, learner: Any, ring_depth: int, lanes: int = LANES) -> Played:

@@ -20,8 +20,9 @@ import pytest
 import jaxbio as jb
 from jaxbio import ring
 from jaxbio.batching import runs_last
-from jaxbio.kernel import Program
-from jaxbio.rollout import Game, at_points, begin, make_game, ring_sizes, step, take_tally
+from jaxbio.kernel import Program, at_points
+from jaxbio.rollout import Game, begin, make_game, step, take_tally
+from jaxbio.sizing import ring_sizes
 
 sim = importlib.import_module("jaxbio.simulate")
 

@@ -18,7 +18,7 @@ from jaxbio import rng
 from jaxbio.batching import runs_last
 from jaxbio.checks import FLAGS
 from jaxbio.learners import tsallis
-from jaxbio.rollout import begin, make_game, step, summary
+from jaxbio.rollout import as_numbers, begin, make_game, step, summary
 
 HORIZON, RUNS = 60, 3
 WIDTH = 5  # used nowhere else, see `few_newton_steps`
@@ -275,7 +275,7 @@ def probe(env: jb.Environment, ring_depth: int, lanes: int) -> Any:
     game = make_game(env, Probe(PROBED + 1), PROBED, ring_depth, lanes)
     key, rounds = rng.run_key(0, 0), jnp.arange(1, PROBED + 1, dtype=jnp.int32)
     carry, played = jax.lax.scan(lambda c, t: step(game, key, t, c), begin(game), rounds)
-    return summary(game, carry), played
+    return as_numbers(summary(game, carry)), played
 
 
 def probed(delays: Any, ring_depth: int, lanes: int) -> Any:

@@ -16,6 +16,7 @@ LAYERS = (  # each may import from the layers above it, and from its own where t
     ("core",),
     TOOLS,
     ("environment", "learners"),
+    ("sizing",),
     ("rollout",),
     ("record",),
     ("simulate", "sweep"),

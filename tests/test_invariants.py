@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import jaxbio as jb
 from jaxbio import rng
 from jaxbio.ops import one_hot
-from jaxbio.rollout import begin, make_game, step, summary
+from jaxbio.rollout import as_numbers, begin, make_game, step, summary
 
 ROUNDS = 24
 SLOTS = 5
@@ -101,7 +101,7 @@ def watcher(depth: int, lanes: int) -> Any:
             rate = inner.rate(state, t)
             carry, played = step(game, key, t, carry)
             fed = dada(game.learner, carry.learner)[2]
-            return carry, Seen(played, summary(game, carry), fed, rate)
+            return carry, Seen(played, as_numbers(summary(game, carry)), fed, rate)
 
         return jax.lax.scan(one, begin(game), jnp.arange(1, ROUNDS + 1, dtype=jnp.int32))[1]
 

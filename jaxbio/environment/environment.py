@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, as_arrays, pytree, set_field
+from jaxbio.core import Array, as_arrays, is_concrete, pytree, set_field
 from jaxbio.environment.mappings import TableMapping
+from jaxbio.ops import select
 
 MAX_HORIZON = 2**30
 
@@ -80,6 +81,24 @@ class Environment:
         averaged over its states, an adversarial one is not.
         """
         return self.mapping.average(t, action, self.losses.means(t))
+
+    def gaps(self, best: Any) -> Any:
+        """[E, K]: what each action costs beyond the best one, where that does not change over the
+        rounds of an environment; else None.
+        """
+        means = self.losses.all_means()
+        costs = self.mapping.costs(means) if np.ndim(means) == 1 else None
+        if costs is None:
+            return None
+        if isinstance(costs, np.ndarray) and is_concrete(best):
+            return costs - costs[:, int(best), None]
+        return jnp.asarray(costs) - jnp.asarray(costs)[:, best, None]
+
+    def pseudo_regret(self, t: Array, action: Array, best: Array, gaps: Any) -> Array:
+        """What `action` costs in round t beyond the best action of the horizon."""
+        if gaps is None:
+            return self.pseudo_loss(t, action) - self.pseudo_loss(t, best)
+        return select(self.mapping.in_force(gaps, t), action)
 
     def best_action(self, horizon: Array) -> Array:
         """The action with the least total pseudo-loss over the whole horizon."""

@@ -12,9 +12,9 @@ import numpy as np
 from jax import lax
 
 from jaxbio import checks
-from jaxbio.core import Array, derived, float_dtype, is_concrete, pytree, set_field, static
+from jaxbio.core import Array, derived, float_dtype, host, is_concrete, pytree, set_field, static
 from jaxbio.environment.padding import pad_states
-from jaxbio.ops import count, in_order, one_hot, select
+from jaxbio.ops import count, one_hot, select
 
 NEVER = np.iinfo(np.int32).max
 
@@ -59,7 +59,15 @@ class StochasticMapping:
 
     def average(self, t: Array, action: Array, values: Array) -> Array:
         """sum_s values[s] P(s | action): what the action costs on average, given values [S]."""
-        return select(in_order(self.P * values), action)
+        return select(jnp.sum(self.P * values, axis=1), action)
+
+    def costs(self, theta: Any) -> Any:
+        """[1, K]: what each action costs on average under mean losses theta [S]."""
+        return average_costs(self.P, theta)[None]
+
+    def in_force(self, rows: Array, t: Array) -> Array:
+        """rows[0] of [1, ...]: there is one environment."""
+        return rows[0]
 
     def totals(self, values: Array, horizon: Array) -> Array:
         """[K]: each action's average cost summed over the horizon, in units of it where stationary.
@@ -139,13 +147,19 @@ class AlternatingMapping:
 
     def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array:
         """s_t(action) from its uniform u."""
-        rows = lax.dynamic_index_in_dim(self.cumulative, self.environment(t), keepdims=False)
-        return invert(select(rows, action), u, num_states)
+        return invert(select(self.in_force(self.cumulative, t), action), u, num_states)
 
     def average(self, t: Array, action: Array, values: Array) -> Array:
         """sum_s values[s] P_t(s | action)."""
-        P = lax.dynamic_index_in_dim(self.P_phases, self.environment(t), keepdims=False)
-        return select(in_order(P * values), action)
+        return select(jnp.sum(self.in_force(self.P_phases, t) * values, axis=1), action)
+
+    def costs(self, theta: Any) -> Any:
+        """[E, K]: what each action costs on average in each environment."""
+        return average_costs(self.P_phases, theta)
+
+    def in_force(self, rows: Array, t: Array) -> Array:
+        """The row of [E, ...] that holds in round t."""
+        return lax.dynamic_index_in_dim(rows, self.environment(t), keepdims=False)
 
     def totals(self, values: Array, horizon: Array) -> Array:
         """[K]: each action's average cost summed over the horizon."""
@@ -211,6 +225,9 @@ class TableMapping:
         """values[s_t(action)]: the mapping is not random, so nothing is averaged."""
         return select(values, self._state(t, action))
 
+    def costs(self, theta: Any) -> None:
+        """None: the cost of an action changes from round to round."""
+
     def totals(self, values: Array, horizon: Array) -> Array:
         """[K]: each action's cost summed over the horizon."""
         states = self.states
@@ -226,6 +243,15 @@ def cumulative_rows(P: Any) -> Any:
     """Cumulative sums along the states, ending at 1; in float64 where the values are known."""
     sums = np.cumsum(P, axis=-1) if isinstance(P, np.ndarray) else jnp.cumsum(P, axis=-1)
     return sums / sums[..., -1:]
+
+
+def average_costs(P: Any, theta: Any) -> Any:
+    """sum_s theta[s] P[..., s]; in float64 on the host where there are values, so that no program
+    rounds it in its own way.
+    """
+    if is_concrete(P) and is_concrete(theta):
+        return np.sum(host(P) * host(theta), axis=-1)
+    return jnp.sum(jnp.asarray(P) * jnp.asarray(theta), axis=-1)
 
 
 def reached_by(P: Any) -> int:
