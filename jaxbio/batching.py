@@ -23,7 +23,7 @@ from jax import lax
 from jax.extend import core as jex
 
 ORIGIN = np.int32(0)  # an index of the same type as the others in 64-bit mode too
-_writes_in_loop: ContextVar[bool] = ContextVar("writes_in_loop", default=False)
+_native: ContextVar[Any] = ContextVar("native", default=None)
 
 ELEMENTWISE = frozenset(
     """abs acos acosh add and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp clz
@@ -76,18 +76,41 @@ def runs_last(
     return call
 
 
-@contextmanager
-def writes_in_loop(enabled: bool) -> Iterator[None]:
-    """Write at an index per run one by one in a loop, instead of with a scatter.
+@jax.jit
+def cut(tree: Any) -> Any:
+    """The same values, computed once: the line between two stages of a round.
 
-    Inside one native function (see `kernel`) such a loop is a plain store per run, and a scatter is
-    not possible there; kernel by kernel it would be very slow.
+    XLA on CPU repeats cheap work in every fusion that uses it, and a draw of random bits counts as
+    cheap. On other platforms a barrier prevents that, on CPU `_walled`.
     """
-    token = _writes_in_loop.set(enabled)
+    return lax.optimization_barrier(tree)
+
+
+@contextmanager
+def native(true: Any) -> Iterator[None]:
+    """Inside one native function (see `kernel`), where other forms of a program are faster.
+
+    true: a boolean that is always true, though the compiler cannot know. Writes at an index per run
+    are done one by one in a loop, which is a plain store per run there (a scatter is not possible);
+    kernel by kernel that would be very slow.
+    """
+    token = _native.set(true)
     try:
         yield
     finally:
-        _writes_in_loop.reset(token)
+        _native.reset(token)
+
+
+def is_native() -> bool:
+    """Is a program for one native function being traced?"""
+    return _native.get() is not None
+
+
+def _walled(operands: Sequence[tuple[Any, bool]], true: Any) -> list[tuple[Any, bool]]:
+    """`cut` that holds on CPU, where barriers are gone before fusion: results of a conditional."""
+    batched = [value for value, is_batched in operands if is_batched]
+    outs = iter(lax.cond(true, lambda *xs: list(xs), lambda *xs: [jnp.zeros_like(x) for x in xs], *batched))
+    return [(next(outs) if is_batched else value, is_batched) for value, is_batched in operands]
 
 
 def _without_runs(x: Any, batched: bool) -> jax.ShapeDtypeStruct:
@@ -116,7 +139,9 @@ def _interpret(
     for eqn in jaxpr.eqns:
         operands = [read(atom) for atom in eqn.invars]
         name = eqn.primitive.name
-        if name in INLINED:
+        if name in INLINED and eqn.params.get("name") == cut.__name__ and _native.get() is not None:
+            outs = _walled(operands, _native.get())
+        elif name in INLINED:
             inner = eqn.params[INLINED[name]]
             inner, inner_consts = getattr(inner, "jaxpr", inner), getattr(inner, "consts", ())
             values, marks = [v for v, _ in operands], [b for _, b in operands]
@@ -174,6 +199,8 @@ def _batched_equation(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int)
             return [_read_row(operands, params["slice_sizes"], runs)]
         case "dynamic_update_slice" if _unit_rows(_shape(operands[1]), _shape(operands[0])):
             return [_write_row(operands, runs)]
+        case "scan":
+            return _scan(params, operands, runs)
     return _by_vmap(eqn, operands)
 
 
@@ -258,7 +285,7 @@ def _write_row(operands: Sequence[tuple[Any, bool]], runs: int) -> jax.Array:
     table, update = lax.reshape(x, (rows, *row)), lax.reshape(update, (1, *row))
     if not per_run:
         out = lax.dynamic_update_slice(table, update, (index, *(ORIGIN for _ in row)))
-    elif _writes_in_loop.get():
+    elif is_native():
         out = _write_in_loop(table, update, index)
     else:
         positions = _flat_positions(index, width, runs)
@@ -287,6 +314,25 @@ def _flat_positions(index: jax.Array, width: int, runs: int) -> jax.Array:
     """[width, runs] positions of row `index[run]` in a flattened [rows, width, runs] array."""
     inside = lax.iota(jnp.int32, width)[:, None]
     return (index * width + inside) * runs + lax.iota(jnp.int32, runs)
+
+
+def _scan(params: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[Any]:
+    """A scan whose body is batched in turn; all that is carried gets the trailing axis."""
+    consts, carried = params["num_consts"], params["num_carry"]
+    body, flags = params["jaxpr"], [is_batched for _, is_batched in operands]
+    fixed, first, xs = operands[:consts], operands[consts : consts + carried], operands[consts + carried :]
+    flags[consts : consts + carried] = [True] * carried
+
+    def step(carry: list[Any], x: list[Any]) -> tuple[list[Any], list[Any]]:
+        args = [value for value, _ in fixed] + carry + x
+        outs = _interpret(body.jaxpr, body.consts, args, flags, runs)
+        values = [value if is_batched else _spread(value, runs) for value, is_batched in outs]
+        return values[:carried], values[carried:]
+
+    start = [value if is_batched else _spread(value, runs) for value, is_batched in first]
+    options = {name: params[name] for name in ("length", "reverse", "unroll")}
+    carry, ys = lax.scan(step, start, [value for value, _ in xs], **options)
+    return [*carry, *ys]
 
 
 def _by_vmap(eqn: Any, operands: Sequence[tuple[Any, bool]]) -> list[Any]:

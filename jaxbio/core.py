@@ -66,20 +66,28 @@ def float_dtype() -> Any:
     return jnp.result_type(float)
 
 
-def as_arrays(tree: Any) -> Any:
-    """Turn every leaf into an array of canonical type, so that a new number never compiles anew."""
+def as_arrays(tree: Any, library: Any = jnp) -> Any:
+    """Turn every leaf into an array of canonical type, so that a new number never compiles anew.
+
+    library: jax.numpy, or numpy for arrays that stay on the host until a program takes them.
+    """
 
     def convert(leaf: Any) -> Any:
         dtype = jnp.result_type(leaf)
         if jnp.issubdtype(dtype, jax.dtypes.prng_key):
             return leaf
         if jnp.issubdtype(dtype, jnp.floating):
-            return jnp.asarray(leaf, float_dtype())
+            return library.asarray(leaf, float_dtype())
         if dtype == jnp.bool_ or jnp.issubdtype(dtype, jnp.unsignedinteger):
-            return jnp.asarray(leaf)
-        return jnp.asarray(leaf, jnp.int32)
+            return library.asarray(leaf)
+        return library.asarray(leaf, jnp.int32)
 
     return jax.tree.map(convert, tree)
+
+
+def library_of(*values: Any) -> Any:
+    """numpy where all values are known, so that sums are made on the host in float64."""
+    return np if all(is_concrete(value) for value in values) else jnp
 
 
 def is_concrete(value: Any) -> bool:
@@ -188,7 +196,7 @@ class Mapping(Protocol):
 
 
 class Losses(Protocol):
-    """States to losses."""
+    """States to losses. A class may say `binary = True`: every loss is 0 or 1."""
 
     @property
     def num_states(self) -> int: ...
@@ -207,7 +215,7 @@ class Losses(Protocol):
 class Delays(Protocol):
     """How long a loss stays away.
 
-    constant: the same for every round; written_down: the same for every run.
+    constant: the same for every round; written_down: a table `delays` [T], the same for every run.
     """
 
     constant: bool

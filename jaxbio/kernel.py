@@ -23,7 +23,7 @@ from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend import core as jex
 
-from jaxbio.batching import ELEMENTWISE, INLINED, REDUCTIONS, writes_in_loop
+from jaxbio.batching import ELEMENTWISE, INLINED, REDUCTIONS, native
 from jaxbio.core import Array, float_dtype
 
 # What XLA's one-function emitter accepts of the things a step is made of. Sorts and scatters are
@@ -33,7 +33,7 @@ EMITTED = (
     | REDUCTIONS
     | frozenset(INLINED)
     | frozenset(
-        """broadcast_in_dim concatenate dynamic_slice dynamic_update_slice gather iota
+        """broadcast_in_dim concatenate cond dynamic_slice dynamic_update_slice gather iota
         optimization_barrier pad reshape scan slice squeeze stack transpose while""".split()
     )
 ) - {"cumsum", "cumprod", "cummax", "cummin"}
@@ -47,17 +47,6 @@ def is_available() -> bool:
     wish = os.environ.get("JAXBIO_NATIVE_LOOPS")
     allowed = version("jaxlib").startswith(TESTED) if wish is None else wish == "1"
     return allowed and jax.default_backend() == "cpu" and float_dtype() == jnp.float32
-
-
-def one_function(function: Callable[..., Any], *args: Any) -> Any:
-    """function(*args), compiled into a single native function where that is possible."""
-    if is_available():
-        with writes_in_loop(True):
-            closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
-        if is_emitted(closed.jaxpr):
-            outs = _native_call(closed, jax.tree.leaves(args))
-            return jax.tree.unflatten(jax.tree.structure(shape), outs)
-    return function(*args)
 
 
 def _native_call(closed: Any, leaves: list[Any]) -> list[Any]:
@@ -78,8 +67,19 @@ def _native_call(closed: Any, leaves: list[Any]) -> list[Any]:
 
 
 def fori_loop(first: Any, stop: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
-    """lax.fori_loop in one function."""
-    return one_function(lambda a, b, c: lax.fori_loop(a, b, body, c), first, stop, carry)
+    """lax.fori_loop, compiled into a single native function where that is possible."""
+
+    def loop(first: Any, stop: Any, carry: Any) -> Any:
+        with native(stop >= 0):
+            return lax.fori_loop(first, stop, body, carry)
+
+    if is_available():
+        args = (first, stop, carry)
+        closed, shape = jax.make_jaxpr(loop, return_shape=True)(*args)
+        if is_emitted(closed.jaxpr):
+            outs = _native_call(closed, jax.tree.leaves(args))
+            return jax.tree.unflatten(jax.tree.structure(shape), outs)
+    return lax.fori_loop(first, stop, body, carry)
 
 
 def at_points(
@@ -137,7 +137,7 @@ class Program:
 
     def executable(self, *args: Any) -> Callable[..., Any]:
         """Compiled for arguments like these (arrays, or their shapes and types)."""
-        key = _signature(args)
+        key = signature(args)
         if key not in self.executables:
             self.executables[key] = self._compile(args)
         return self.executables[key]
@@ -155,8 +155,9 @@ class Program:
         return self.executable(*args)(*args)
 
 
-def _signature(args: Any) -> Any:
+def signature(args: Any) -> Any:
     """What decides which compiled program serves these arguments."""
     leaves, structure = jax.tree.flatten(args)
     types = tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
-    return structure, types, str(jax.config.values["jax_default_device"])
+    device = str(jax.config.values["jax_default_device"])
+    return structure, types, device, os.environ.get("JAXBIO_NATIVE_LOOPS")

@@ -1,13 +1,15 @@
 """The ring: plays on their way to the learner, filed under the round in which they arrive.
 
 The only place that knows slots. Entry [slot, lane] holds a play that arrives in the round with that
-slot. One write per round at the play's own arrival slot, then one read of a row: the read needs no
-index per run, several arrivals are neighbouring lanes, and the row is read after the write, so the
-compiled loop updates the ring in place.
+slot. A round reads the row of its own slot (no index per run; several arrivals are neighbouring
+lanes) and then files its play at another slot. What is filed depends on what was read, so the
+compiled loop has to read first and can update the ring in place.
 """
 
 from __future__ import annotations
 
+import math
+import os
 from typing import Any, NamedTuple
 
 import jax
@@ -19,10 +21,12 @@ from jaxbio.core import Array, Arrivals, Play
 COUNT_BITS = 12  # lanes <= 4095
 MAX_LANES = (1 << COUNT_BITS) - 1
 SMALLEST = 64
+UNROLLED = 8
 
 
 class Ring(NamedTuple):
-    """words: arrays [depth, lanes, W], the packed plays, one array per machine type.
+    """words: arrays [lanes * depth, W], the packed plays, lane by lane, one array per machine type:
+    most plays lie in the first lanes, so these are neighbours in memory.
 
     filed: int32 [depth], how many plays wait in the slot, stamped with the slot's revolution (a
     stale stamp means none); None where every delay is the same, so that one play arrives a round.
@@ -37,8 +41,8 @@ class Ring(NamedTuple):
 class Codec(NamedTuple):
     """How a play is packed into few arrays, so that filing it is one write.
 
-    The first leaves of a play are its action and state; with the flags of the ticket they share
-    one int32 word where they fit. float32 leaves travel as the int32 with the same bits.
+    The first leaves of a play are its action and state; with the flags of the ticket, and a loss
+    that is 0 or 1, they share one int32 word where they fit. float32 leaves travel as the int32 with the same bits.
     """
 
     treedef: Any
@@ -96,10 +100,15 @@ def depth_for(longest: int, horizon: int) -> int:
     return depth
 
 
-def codec(template: Play, num_actions: int, state_slots: int) -> Codec:
-    """Plan the packing of plays like `template`, whose leaves are scalars."""
+def codec(template: Play, num_actions: int, state_slots: int, binary: bool) -> Codec:
+    """Plan the packing of plays like `template`, whose leaves are scalars.
+
+    binary: every loss is 0 or 1, so that one bit holds it.
+    """
     leaves, treedef = jax.tree.flatten(template)
-    limits = {0: num_actions, 1: state_slots}  # Play's first two leaves
+    limits = {0: num_actions, 1: state_slots}  # Play's first leaves
+    if binary:
+        limits[2] = 2
     bits = [
         max(1, (limits[i] - 1).bit_length()) if i in limits else int(leaf.dtype == bool)
         for i, leaf in enumerate(leaves)
@@ -110,52 +119,135 @@ def codec(template: Play, num_actions: int, state_slots: int) -> Codec:
 
 
 def empty(plan: Codec, template: Play, depth: int, lanes: int, counted: bool) -> Ring:
-    words = [jnp.zeros((depth, lanes, *word.shape), word.dtype) for word in plan.pack(template)]
+    words = [jnp.zeros((lanes * depth, *word.shape), word.dtype) for word in plan.pack(template)]
     filed = jnp.zeros(depth, jnp.int32) if counted else None
     return Ring(words, filed, jnp.bool_(False))
 
 
-def write(ring: Ring, plan: Codec, play: Play, t: Array, delay: Array, horizon: Array) -> Ring:
-    """File round t's play under round t + delay. A delay of 0 leaves nothing to wait for.
+class Filing(NamedTuple):
+    """Where a play goes: int32 [] each, waits bool []. slot: of its arrival round; stamp: the
+    revolution of that round. waits: is there a loss to wait for?
+    """
+
+    slot: Array
+    stamp: Array
+    waits: Array
+
+
+def filing(t: Array, delay: Array, horizon: Array, depth: int) -> Filing:
+    """Round t's play is filed under round t + delay. A delay of 0 leaves nothing to wait for.
 
     What arrives after the horizon is not counted (it may lie about in a slot: no stamp makes it
     valid). A delay past the end of the ring is such a case (see `depth_for`).
     """
-    depth, lanes = ring.words[0].shape[:2]
     due_round = t + jnp.minimum(delay, depth - 1)
-    slot = due_round & (depth - 1)
-    lane, filed, overflow = jnp.int32(0), ring.filed, ring.overflow
+    waits = (delay > 0) & (delay < depth) & (t <= horizon - delay)
+    return Filing(due_round & (depth - 1), _stamp(due_round, depth), waits)
+
+
+def _next_lane(entry: Array, where: Filing, lanes: int) -> tuple[Array, Array, Array]:
+    """The lane that a play gets in a slot with this entry, the slot's new entry, overflow."""
+    taken = jnp.where(entry & ~MAX_LANES == where.stamp, entry & MAX_LANES, 0)
+    entry = jnp.where(where.waits, where.stamp | (taken + 1), entry)
+    return jnp.minimum(taken, lanes - 1), entry, where.waits & (taken >= lanes)
+
+
+class Place(NamedTuple):
+    """Where a play goes: int32 [] each. row: of `words`; slot and entry: of `filed`, or None."""
+
+    row: Array
+    slot: Array | None
+    entry: Array | None
+
+
+def place(ring: Ring, where: Filing, lanes: int) -> tuple[Place, Array]:
+    """Find a lane for a play: its place, and overflow."""
+    depth = ring.words[0].shape[0] // lanes
+    if ring.filed is None:
+        return Place(where.slot, None, None), ring.overflow
+    entry = lax.dynamic_index_in_dim(ring.filed, where.slot, keepdims=False)
+    taken = jnp.where(entry & ~MAX_LANES == where.stamp, entry & MAX_LANES, 0)
+    entry = jnp.where(where.waits, where.stamp | (taken + 1), entry)
+    row = jnp.minimum(taken, lanes - 1) * depth + where.slot
+    return Place(row, where.slot, entry), ring.overflow | (where.waits & (taken >= lanes))
+
+
+def write(ring: Ring, packed: list[Array], place: Place, overflow: Array) -> Ring:
+    """File a packed play, arrays [W]."""
+    # The slot was looked up before: a second look would need the array as it was, a copy.
+    filed, place = lax.optimization_barrier((ring.filed, place))
     if filed is not None:
-        entry = lax.dynamic_index_in_dim(filed, slot, keepdims=False)
-        # Looked up once, before the write: a second look would need the array as it was, a copy.
-        entry, filed = lax.optimization_barrier((entry, filed))
-        stamp = _stamp(due_round, depth)
-        lane = jnp.where(entry & ~MAX_LANES == stamp, entry & MAX_LANES, 0)
-        waits = (delay > 0) & (delay < depth) & (t <= horizon - delay)
-        filed = lax.dynamic_update_index_in_dim(
-            filed, jnp.where(waits, stamp | (lane + 1), entry), slot, 0
-        )
-        overflow = overflow | (waits & (lane >= lanes))
-        lane = jnp.minimum(lane, lanes - 1)
+        filed = lax.dynamic_update_index_in_dim(filed, place.entry, place.slot, 0)
     words = [
-        lax.dynamic_update_slice(array, word[None, None], (slot, lane, jnp.int32(0)))
-        for array, word in zip(ring.words, plan.pack(play), strict=True)
+        lax.dynamic_update_index_in_dim(array, word, place.row, 0)
+        for array, word in zip(ring.words, packed, strict=True)
     ]
     return Ring(words, filed, overflow)
 
 
-def read(ring: Ring, plan: Codec, t: Array, delay: Array) -> Arrivals:
-    """What arrives at the end of round t, from the M = lanes older rounds: leaves [M]."""
-    depth, lanes = ring.words[0].shape[:2]
-    slot = t & (depth - 1)
-    row = [lax.dynamic_index_in_dim(word, slot, keepdims=False) for word in ring.words]
+def write_one_by_one(ring: Ring, packed: list[Array], place: Place, overflow: Array) -> Ring:
+    """`write` for the plays of many runs, run by run: every array has a trailing [runs] axis.
+
+    In a native loop (see `kernel`) this is a handful of loads and stores per run.
+    """
+
+    runs = overflow.shape[0]
+    unrolled = math.gcd(runs, UNROLLED)
+
+    def some(step: Array, arrays: tuple[list[Array], Array]) -> tuple[list[Array], Array]:
+        for i in range(unrolled):
+            arrays = _write_run(*arrays, packed, place, step * unrolled + i)
+        return arrays
+
+    steps = jnp.int32(runs // unrolled)
+    words, filed = lax.fori_loop(jnp.int32(0), steps, some, (ring.words, ring.filed))
+    return Ring(words, filed, overflow)
+
+
+def _write_run(
+    words: list[Array], filed: Array, packed: list[Array], place: Place, run: Array
+) -> tuple[list[Array], Array]:
+    """File the play of one of many runs."""
+
+    def of_run(x: Array) -> Array:
+        return lax.dynamic_slice_in_dim(x, run, 1, -1)
+
+    start = (place.row[run], jnp.int32(0), run)
+    words = [
+        lax.dynamic_update_slice(array, of_run(word)[None], start)
+        for array, word in zip(words, packed, strict=True)
+    ]
+    return words, lax.dynamic_update_slice(
+        filed, of_run(place.entry)[None], (place.slot[run], run)
+    )
+
+
+def number_due(ring: Ring, t: Array, delay: Array) -> Array:
+    """int32 []: how many plays of older rounds arrive at the end of round t.
+
+    delay: of round t; where every delay is the same it says whether a loss is on its way at all.
+    """
     if ring.filed is None:
-        due = jnp.broadcast_to((delay > 0) & (t > delay), (1,))
-    else:
-        entry = lax.dynamic_index_in_dim(ring.filed, slot, keepdims=False)
-        count = jnp.where(entry & ~MAX_LANES == _stamp(t, depth), entry & MAX_LANES, 0)
-        due = lax.iota(jnp.int32, lanes) < count
+        return ((delay > 0) & (t > delay)).astype(jnp.int32)
+    depth = ring.filed.shape[0]
+    entry = lax.dynamic_index_in_dim(ring.filed, t & (depth - 1), keepdims=False)
+    return jnp.where(entry & ~MAX_LANES == _stamp(t, depth), entry & MAX_LANES, 0)
+
+
+def row(words: list[Array], t: Array, depth: int, lanes: int) -> list[Array]:
+    """The first `lanes` packed plays that are filed under round t: arrays [lanes, W]."""
+    slot = t & (depth - 1)
+    places = [lane * depth + slot for lane in range(lanes)]
+    return [
+        jnp.stack([lax.dynamic_index_in_dim(word, place, keepdims=False) for place in places])
+        for word in words
+    ]
+
+
+def arrivals(row: list[Array], plan: Codec, number: Array) -> Arrivals:
+    """The plays of a row [lanes, W], of which the first `number` are due: leaves [lanes]."""
     play = plan.unpack(row)
+    due = lax.iota(jnp.int32, row[0].shape[0]) < number
     return Arrivals(play._replace(loss=jnp.where(due, play.loss, 0)), due)
 
 

@@ -35,15 +35,22 @@ def run_key(seed: Any, run: Any) -> Array:
     return jax.random.key_data(jax.random.fold_in(root_key(seed), run))
 
 
-def run_keys(seed: Any, runs: Any) -> Array:
-    """uint32 [2, len(runs)]: the key words of several runs, runs last."""
-    return jax.vmap(run_key, in_axes=(None, 0), out_axes=-1)(root_key(seed), jnp.asarray(runs))
+def run_keys(seed: Any, runs: Any) -> np.ndarray:
+    """uint32 [2, len(runs)]: the key words of several runs, runs last, computed on the host."""
+    seed = checks.seed(seed)
+    if jnp.issubdtype(jnp.result_type(seed), jax.dtypes.prng_key):
+        root = np.asarray(jax.random.key_data(seed))
+    else:
+        root = np.array([0, seed], np.uint32)
+    runs = np.asarray(runs).astype(np.uint32)
+    words = np.broadcast_to(root[:, None], (2, len(runs)))
+    return np.stack(threefry(words, np.zeros_like(runs), runs))
 
 
-def threefry(key: Array, counter0: Array, counter1: Array) -> tuple[Array, Array]:
+def threefry(key: Any, counter0: Any, counter1: Any) -> tuple[Any, Any]:
     """Threefry-2x32 with 20 rounds, written out so that it fuses into the loop."""
 
-    def rotate(x: Array, by: int) -> Array:
+    def rotate(x: Any, by: int) -> Any:
         return (x << np.uint32(by)) | (x >> np.uint32(32 - by))
 
     keys = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))

@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from jaxbio import checks, ring, rng
+from jaxbio.batching import cut
 from jaxbio.core import (
     Array,
     Arrivals,
@@ -30,7 +31,7 @@ from jaxbio.core import (
 )
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 from jaxbio.kernel import at_points
-from jaxbio.ops import Sum, Wide, count, select, sum_add, sum_zero, wide_add, wide_value, wide_zero
+from jaxbio.ops import Sum, Wide, select, sum_add, sum_zero, wide_add, wide_value, wide_zero
 from jaxbio.sizing import check_sizes, ring_sizes
 
 
@@ -57,11 +58,16 @@ class Tally(NamedTuple):
 
 
 class Carry(NamedTuple):
-    """The state of a run between rounds. arriving: what is due at the end of the next round."""
+    """The state of a run between rounds.
+
+    number: int32 [], how many losses of older rounds are due at the end of the next round; row:
+    their plays as the ring packs them, arrays [lanes, W], or None where they are read when needed.
+    """
 
     learner: Any
     ring: ring.Ring
-    arriving: Arrivals
+    number: Array
+    row: list[Array] | None
     facts: Facts
     tally: Tally
 
@@ -115,48 +121,56 @@ class Game:
 
     @property
     def codec(self) -> ring.Codec:
-        return ring.codec(self.template, self.known.num_actions, self.known.state_slots)
+        known, binary = self.known, getattr(self.env.losses, "binary", False)
+        return ring.codec(self.template, known.num_actions, known.state_slots, binary)
 
 
-def make_game(env: Environment, learner: Any, horizon: Any, ring_depth: int, lanes: int) -> Game:
-    """Put a game together; env and learner become trees of arrays."""
-    with jax.ensure_compile_time_eval():
-        best = env.best_action(jnp.asarray(horizon, jnp.int32))
-    gaps = as_arrays(env.gaps(best))
-    env, learner = as_arrays(env), as_arrays(learner)
-    horizon = jnp.asarray(horizon, jnp.int32)
-    constant = env.delays.constant
-    delay = env.delays.delay(jnp.zeros(2, jnp.uint32), jnp.int32(1)) if constant else jnp.int32(-1)
+def make_game(
+    env: Environment, learner: Any, horizon: Any, ring_depth: int, lanes: int, library: Any = jnp
+) -> Game:
+    """Put a game together; env and learner become trees of arrays.
+
+    library: jax.numpy, or numpy where nothing is traced and nothing should be compiled.
+    """
+    horizon = library.asarray(horizon, jnp.int32)
+    best = env.best_action(horizon)
+    first = (np.zeros(2, np.uint32), np.int32(1))
+    delay = env.delays.delay(*first) if env.delays.constant else -1
     known = Known(
-        jnp.asarray(env.real_states, jnp.int32),
-        horizon,
-        delay,
-        env.num_actions,
-        env.state_slots,
-        ring_depth,
+        env.real_states, horizon, delay, env.num_actions, env.state_slots, ring_depth
     )
-    return Game(env, learner, known, best, gaps, lanes)
+    return as_arrays(Game(env, learner, known, best, env.gaps(best), lanes), library)
 
 
-def begin(game: Game) -> Carry:
-    """Before the first round."""
+def begin(game: Game, ahead: bool = True) -> Carry:
+    """Before the first round. ahead: is the row of the next round part of the carry?"""
     template, plan = game.template, game.codec
     counted = not game.env.delays.constant
     slots = ring.empty(plan, template, game.known.ring_depth, game.lanes, counted)
-    none = jax.tree.map(lambda x: jnp.zeros((game.lanes, *x.shape), x.dtype), template)
     zero = jnp.int32(0)
     return Carry(
         game.learner.init(game.known),
         slots,
-        Arrivals(none, jnp.zeros(game.lanes, bool)),
+        zero,
+        _row(game, slots.words, zero, game.lanes) if ahead else None,
         Facts(zero, zero, wide_zero(), zero, jnp.bool_(False)),
         Tally(sum_zero(), sum_zero()),
     )
 
 
-def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
-    """Round t of one run."""
-    env, learner, plan = game.env, game.learner, game.codec
+class Acted(NamedTuple):
+    """The first half of a round: scalars."""
+
+    action: Array
+    ticket: Any
+    state: Array
+    loss: Array
+    delay: Array
+
+
+def act(game: Game, key: Array, t: Array, carry: Carry) -> Acted:
+    """Round t up to the moment at which losses arrive."""
+    env, learner = game.env, game.learner
     u, u_loss = game.uniforms(key, t)
     action, ticket = learner.act(carry.learner, t, u)
     action = jnp.asarray(action).astype(jnp.int32)
@@ -164,22 +178,68 @@ def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
     loss = env.losses.loss(key, t, state, u_loss)
     delay = env.delays.delay(key, t)
     # One kernel per stage: without the cut, XLA computes the draw again for every later use.
-    action, ticket, state, loss, delay = lax.optimization_barrier(
-        (action, ticket, state, loss, delay)
-    )
-    at_once = delay == 0
-    play = Play(action, state, jnp.where(at_once, loss, 0), ticket)
-    arrivals = _with_own(carry.arriving, play, at_once)
-    learned, ticket = learner.learn(carry.learner, t, play, arrivals)
-    filed = play._replace(loss=loss, ticket=_like(ticket, play.ticket))
-    slots = ring.write(carry.ring, plan, filed, t, delay, game.known.horizon)
+    return cut(Acted(action, ticket, state, loss, delay))
+
+
+def learn(
+    game: Game, t: Array, state: Any, acted: Acted, row: list[Array], number: Array
+) -> tuple[Any, Any]:
+    """The learner's end of round t, with the older losses of a row: its state, the ticket."""
+    at_once = acted.delay == 0
+    play = Play(acted.action, acted.state, jnp.where(at_once, acted.loss, 0), acted.ticket)
+    arriving = ring.arrivals(row, game.codec, number)
+    learned, ticket = game.learner.learn(state, t, play, _with_own(arriving, play, at_once))
+    return learned, _like(ticket, play.ticket)
+
+
+def pack(
+    game: Game, t: Array, slots: ring.Ring, acted: Acted, ticket: Any
+) -> tuple[list[Array], ring.Place, Array]:
+    """Round t's play as the ring keeps it, its place there, and whether there was none."""
+    play = Play(acted.action, acted.state, acted.loss, ticket)
+    where = ring.filing(t, acted.delay, game.known.horizon, game.known.ring_depth)
+    return game.codec.pack(play), *ring.place(slots, where, game.lanes)
+
+
+def close(
+    game: Game, t: Array, carry: Carry, acted: Acted, learned: Any, slots: ring.Ring
+) -> Carry:
+    """Count round t, whose play has been filed, and look at what the next round brings."""
+    env = game.env
     slots = lax.optimization_barrier(slots)
-    arriving = ring.read(slots, plan, t + 1, delay)
-    regret = env.pseudo_regret(t, action, game.best, game.gaps)
-    tally = Tally(sum_add(carry.tally.regret, regret), sum_add(carry.tally.loss, loss))
-    facts = _count(carry.facts, arrivals.due, (action < 0) | (action >= env.num_actions))
-    played = Round(action, state, loss, delay, filed.ticket)
-    return Carry(learned, slots, arriving, facts, tally), played
+    number = ring.number_due(slots, t + 1, acted.delay)
+    row = None if carry.row is None else _row(game, slots.words, t + 1, game.lanes)
+    regret = env.pseudo_regret(t, acted.action, game.best, game.gaps)
+    tally = Tally(sum_add(carry.tally.regret, regret), sum_add(carry.tally.loss, acted.loss))
+    arrived = carry.number + (acted.delay == 0).astype(jnp.int32)
+    outside = (acted.action < 0) | (acted.action >= env.num_actions)
+    facts = _count(carry.facts, arrived, outside)
+    return Carry(learned, slots, number, row, facts, tally)
+
+
+def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
+    """Round t of one run."""
+    acted = act(game, key, t, carry)
+    assert carry.row is not None
+    learned, ticket = learn(game, t, carry.learner, acted, carry.row, carry.number)
+    played = Round(acted.action, acted.state, acted.loss, acted.delay, ticket)
+    slots = ring.write(carry.ring, *pack(game, t, carry.ring, acted, ticket))
+    return close(game, t, carry, acted, learned, slots), played
+
+
+def _row(game: Game, words: list[Array], t: Array, lanes: int) -> list[Array]:
+    return ring.row(words, t, game.known.ring_depth, lanes)
+
+
+def learn_late(
+    game: Game, t: Array, state: Any, acted: Acted, words: list[Array], number: Array, lanes: int
+) -> tuple[Any, Any, Array]:
+    """`learn` with at most `lanes` losses of older rounds, read from the ring only now.
+
+    Also returns how many were read.
+    """
+    row = _row(game, words, t, lanes)
+    return *learn(game, t, state, acted, row, number), jnp.minimum(number, lanes)
 
 
 def _with_own(arriving: Arrivals, play: Play, due: Array) -> Arrivals:
@@ -198,8 +258,7 @@ def _like(ticket: Any, template: Any) -> Any:
     return ticket
 
 
-def _count(facts: Facts, due: Array, out_of_range: Array) -> Facts:
-    arrived = count(due)
+def _count(facts: Facts, arrived: Array, out_of_range: Array) -> Facts:
     outstanding = facts.outstanding + 1 - arrived
     return Facts(
         outstanding,
@@ -371,7 +430,7 @@ def _one_game(
     check_players(env, learner, horizon)
     checks.integer("run", run, 0, 2**31 - 1)
     if ring_depth is None or lanes is None:
-        sizes = ring_sizes(env, seed, [run], horizon)
+        sizes = ring_sizes(env, horizon)
         ring_depth = sizes[0] if ring_depth is None else ring_depth
         lanes = sizes[1] if lanes is None else lanes
     check_sizes(env, horizon, ring_depth, lanes)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, as_arrays, is_concrete, pytree, set_field
+from jaxbio.core import Array, as_arrays, host, is_concrete, library_of, pytree, set_field
 from jaxbio.environment.mappings import TableMapping
 from jaxbio.ops import select
 
@@ -102,8 +102,10 @@ class Environment:
 
     def best_action(self, horizon: Array) -> Array:
         """The action with the least total pseudo-loss over the whole horizon."""
-        totals = self.mapping.totals(jnp.asarray(self.losses.all_means()), horizon)
-        return jnp.argmin(totals).astype(jnp.int32)
+        means = self.losses.all_means()
+        means = host(means) if is_concrete(means) else means
+        totals = self.mapping.totals(means, horizon)
+        return library_of(totals).argmin(totals).astype(jnp.int32)
 
     def padded(self, slots: int) -> Environment:
         """The same problem in arrays of `slots` states: bit for bit the same games."""

@@ -22,6 +22,7 @@ from jaxbio.ops import select
 class StationaryLosses:
     """Losses whose mean depends on the state alone. theta: [S]."""
 
+    binary = False
     theta: Any
 
     @property
@@ -54,6 +55,8 @@ class BernoulliLosses(StationaryLosses):
     theta: Any
     coupling: str = static(default="shared")
 
+    binary = True
+
     def __post_init__(self) -> None:
         set_field(self, "theta", checks.unit_interval("theta", self.theta, 1, "[S]"))
         checks.choice("coupling", self.coupling, ("shared", "independent"))
@@ -76,6 +79,8 @@ class BlockBernoulliLosses(StationaryLosses):
     theta: Any
     groups: Any
     block: Any
+
+    binary = True
 
     def __post_init__(self) -> None:
         theta = checks.unit_interval("theta", self.theta, 1, "[S]")

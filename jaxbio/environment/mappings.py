@@ -12,9 +12,18 @@ import numpy as np
 from jax import lax
 
 from jaxbio import checks
-from jaxbio.core import Array, derived, float_dtype, host, is_concrete, pytree, set_field, static
+from jaxbio.core import (
+    Array,
+    derived,
+    host,
+    is_concrete,
+    library_of,
+    pytree,
+    set_field,
+    static,
+)
 from jaxbio.environment.padding import pad_states
-from jaxbio.ops import count, one_hot, select
+from jaxbio.ops import count, select
 
 NEVER = np.iinfo(np.int32).max
 
@@ -74,9 +83,9 @@ class StochasticMapping:
 
         values: [S], the same in every round, or [T, S].
         """
-        if values.ndim == 1:
-            return jnp.sum(self.P * values, axis=1)
-        return jnp.sum(self.P * jnp.sum(until(values, horizon), axis=0), axis=1)
+        xp = library_of(self.P, values, horizon)
+        weights = values if values.ndim == 1 else xp.sum(until(values, horizon), axis=0)
+        return xp.sum(xp.asarray(self.P) * weights, axis=1)
 
 
 @pytree
@@ -163,20 +172,19 @@ class AlternatingMapping:
 
     def totals(self, values: Array, horizon: Array) -> Array:
         """[K]: each action's average cost summed over the horizon."""
-        phases = len(self.starts)
-        environments = (lax.iota(jnp.int32, phases) + self.start) % self.P_phases.shape[0]
-        member = one_hot(environments, self.P_phases.shape[0])  # [E, phases]
+        xp = library_of(self.P_phases, self.starts, values, horizon)
+        E, starts = self.P_phases.shape[0], xp.asarray(self.starts)
         if values.ndim == 1:
-            ends = jnp.concatenate([self.starts[1:], jnp.array([NEVER], jnp.int32)])
-            lengths = jnp.clip(jnp.minimum(ends, horizon + 1) - self.starts, 0)
-            rounds = jnp.sum(jnp.where(member, lengths, 0), axis=1, dtype=float_dtype())
-            weights = rounds[:, None] * values  # [E, S]
+            ends = xp.concatenate([starts[1:], xp.asarray([NEVER], starts.dtype)])
+            lengths = xp.clip(xp.minimum(ends, horizon + 1) - starts, 0, None)
+            member = (xp.arange(len(starts)) + self.start) % E == xp.arange(E)[:, None]
+            weights = xp.sum(xp.where(member, lengths, 0), axis=1)[:, None] * values  # [E, S]
         else:
-            t = lax.iota(jnp.int32, values.shape[0]) + 1
-            phase = count(self.starts[:, None] <= t, axis=0) - 1
-            active = one_hot((phase + self.start) % self.P_phases.shape[0], self.P_phases.shape[0])
-            weights = jnp.sum(jnp.where(active[:, :, None], until(values, horizon), 0), axis=1)
-        return jnp.sum(self.P_phases * weights[:, None, :], axis=(0, 2))
+            t = xp.arange(values.shape[0]) + 1
+            phase = xp.sum(starts[:, None] <= t, axis=0) - 1
+            active = (phase + self.start) % E == xp.arange(E)[:, None]  # [E, T]
+            weights = xp.sum(xp.where(active[:, :, None], until(values, horizon), 0), axis=1)
+        return xp.sum(xp.asarray(self.P_phases) * weights[:, None, :], axis=(0, 2))
 
 
 @pytree
@@ -230,13 +238,14 @@ class TableMapping:
 
     def totals(self, values: Array, horizon: Array) -> Array:
         """[K]: each action's cost summed over the horizon."""
-        states = self.states
+        xp = library_of(self.states, values, horizon)
+        states, values = xp.asarray(self.states), xp.asarray(values)
         if values.ndim == 1:
             costs = values[states]
         else:
             rows = min(values.shape[0], states.shape[0])
-            costs = jnp.take_along_axis(values[:rows], states[:rows], axis=1)
-        return jnp.sum(until(costs, horizon), axis=0)
+            costs = xp.take_along_axis(values[:rows], states[:rows], axis=1)
+        return xp.sum(until(costs, horizon), axis=0)
 
 
 def cumulative_rows(P: Any) -> Any:
@@ -267,8 +276,9 @@ def invert(cumulative: Array, u: Array, num_states: Array) -> Array:
 
 def until(rows: Array, horizon: Array) -> Array:
     """rows [T, ...] with the rounds after the horizon set to 0."""
-    inside = lax.iota(jnp.int32, rows.shape[0]) < horizon
-    return jnp.where(inside.reshape(-1, *(1,) * (rows.ndim - 1)), rows, 0)
+    xp = library_of(rows, horizon)
+    inside = xp.arange(rows.shape[0]) < horizon
+    return xp.where(inside.reshape(-1, *(1,) * (rows.ndim - 1)), rows, 0)
 
 
 def phase_starts(growth: float, first: int, reading: str, most: int = 4096) -> np.ndarray:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbio import checks
+from jaxbio.batching import cut
 from jaxbio.core import (
     Array,
     Arrivals,
@@ -132,7 +133,7 @@ class DAdaExp3:
         rate = self.rate(state, t)
         w = weights(state.cumulative, rate)
         action = pick(w, u)
-        action, rate = lax.optimization_barrier((action, rate))
+        action, rate = cut((action, rate))
         weight = 1.0 / (select(w, action) / jnp.sum(w) + rate)
         return action, ExponentialTicket(weight, t if self.skipping else None)
 

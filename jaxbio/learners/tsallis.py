@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax import lax
 
 from jaxbio import checks
 from jaxbio.core import (
@@ -35,16 +36,20 @@ def hybrid_minimiser(losses: Array, tsallis: Array, entropy: Array) -> Array:
     of its bracket, inner on y = x^(-1/2) from y = 1. losses: [K], minimum 0; tsallis > 0;
     entropy >= 0.
     """
-    level = entropy - tsallis
-    y = jnp.ones_like(losses)
-    for _ in range(OUTER_STEPS):
+
+    def outer(_: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+        level, y = now
         target = losses - level + entropy
         for _ in range(INNER_STEPS):
             value = tsallis * y + 2.0 * entropy * jnp.log(y)
             y = jnp.maximum(y + (target - value) / (tsallis + 2.0 * entropy / y), 1.0)
         x = 1.0 / (y * y)
         slope = jnp.sum(x / (0.5 * tsallis * y + entropy))
-        level = level - (jnp.sum(x) - 1.0) / slope
+        return level - (jnp.sum(x) - 1.0) / slope, y
+
+    start = (entropy - tsallis, jnp.ones_like(losses))
+    _, y = lax.fori_loop(0, OUTER_STEPS, outer, start)
+    x = 1.0 / (y * y)
     return x / jnp.sum(x)
 
 

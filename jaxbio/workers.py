@@ -1,0 +1,70 @@
+"""Blocks in flight at once: threads on the cores or devices of this process, and a bar."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from tqdm.auto import tqdm
+
+from jaxbio import checks
+from jaxbio.core import float_dtype
+
+T = TypeVar("T")
+Advance = Callable[[int], None]
+
+
+def number_of_workers(workers: Any = None) -> int:
+    """Blocks in flight at once: as asked, or one per device, or one per core on a single CPU."""
+    if workers is not None:
+        return checks.integer("workers", workers, 1)
+    devices = jax.local_devices()
+    if len(devices) > 1 or devices[0].platform != "cpu":
+        return len(devices)
+    own = getattr(os, "sched_getaffinity", None)  # the cores this process may use, where known
+    return len(own(0)) if own else (os.cpu_count() or 1)
+
+
+def bar(total: int, progress: bool, **options: Any) -> tqdm:
+    """A bar that counts rounds; without a terminal (a pipe) it stays quiet."""
+    shown = None if progress else True
+    return tqdm(total=total, unit="round", unit_scale=True, disable=shown, **options)
+
+
+def in_parallel(
+    play: Callable[[T, Advance], Any],
+    tasks: Iterable[T],
+    workers: int,
+    shown: Any,
+) -> Iterator[tuple[T, Any]]:
+    """Play the tasks, several at once; yields (task, result) as they are finished.
+
+    play: gets a function to call with the number of rounds played; Ctrl-C, or an error in one
+    task, stops the others there, before their next stretch. shown: a tqdm bar.
+    """
+    stopped = False
+    precision = float_dtype() == jnp.float64  # may be set in a `with` block of this thread only
+
+    def advance(rounds: int) -> None:
+        if stopped:
+            raise KeyboardInterrupt
+        shown.update(rounds)
+
+    def play_one(task: T) -> tuple[T, Any]:
+        with jax.enable_x64(precision):
+            return task, play(task, advance)
+
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(play_one, task) for task in tasks]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:
+            stopped = True
+            for future in futures:
+                future.cancel()
+            raise
