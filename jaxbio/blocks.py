@@ -98,8 +98,7 @@ def _round_of_block(game: Game, keys: Array, stacked: bool) -> Callable[[Array, 
     at_hand = batched(learn, False, True, True, True, True)
     ladder = [lanes for lanes in LADDER if lanes < game.lanes] + [game.lanes]
     late = [
-        batched(partial(learn_late, lanes=lanes), False, True, True, True, True)
-        for lanes in ladder
+        batched(partial(learn_late, lanes=lanes), False, True, True, True, True) for lanes in ladder
     ]
 
     def one_round(t: Array, carry: Carry) -> Carry:
@@ -168,7 +167,7 @@ def _new_player(game: Game, width: int, stacked: bool) -> Player:
 
 
 def _reads_late(game: Game) -> bool:
-    """Are arrivals read in the round itself, only as many as there are? Worth it in native loops."""
+    """Are arrivals read in the round itself, no more than there are? So in native loops."""
     if game.lanes == 1 or not kernel.is_available():
         return False
     key, t = jnp.zeros(2, jnp.uint32), jnp.int32(1)
@@ -225,9 +224,9 @@ def _play_once(
     resume: Progress | None,
     checkpoint: Callable[[Progress], None] | None,
 ) -> Played:
-    last, carry, pieces = resume or Progress(0, _memory(player), [])
+    first, carry, pieces = resume or Progress(0, _memory(player), [])
     facts: dict[str, Any] = {}
-    for last, ahead in calls(stops, last):
+    for last, ahead in calls(stops, first):
         carry, curve, facts = player.play(game, keys, carry, np.int32(last), ahead)
         kept = len(np.unique(ahead))
         pieces.append(jax.tree.map(lambda x, n=kept: np.asarray(x)[:n].copy(), curve))

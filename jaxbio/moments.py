@@ -9,7 +9,10 @@ import numpy as np
 
 
 class Moments(NamedTuple):
-    """Of `count` runs at each recorded round: float64 [points] each; squares: sum of (x - mean)^2."""
+    """Of `count` runs at each recorded round: float64 [points] each.
+
+    squares: the sum of (x - mean)^2.
+    """
 
     count: np.ndarray
     mean: np.ndarray

@@ -86,6 +86,10 @@ class Store:
         """The numbers of the blocks that are there."""
         return {int(file.stem) for file in self.blocks.glob("[0-9]*.npz")}
 
+    def has(self, block: int) -> bool:
+        """Is the block there?"""
+        return self._file(block).exists()
+
     def save(self, block: int, arrays: dict[str, np.ndarray]) -> None:
         """Keep a finished block."""
         _write(self._file(block), self._packed(block, arrays))
@@ -108,7 +112,7 @@ class Store:
     def _packed(self, block: int, arrays: dict[str, np.ndarray]) -> bytes:
         header = json.dumps({"sweep": self.fingerprint, "block": block})
         buffer = io.BytesIO()
-        np.savez(buffer, **{HEADER: np.array(header)}, **arrays)
+        np.savez(buffer, allow_pickle=False, **{HEADER: np.array(header)}, **arrays)
         return buffer.getvalue()
 
     def _unpacked(self, file: Path, block: int) -> dict[str, np.ndarray]:
