@@ -156,8 +156,8 @@ class Place(NamedTuple):
     """Where a play goes: int32 [] each. row: of `words`; slot and entry: of `filed`, or None."""
 
     row: Array
-    slot: Array | None
-    entry: Array | None
+    slot: Any
+    entry: Any
 
 
 def place(ring: Ring, where: Filing, lanes: int) -> tuple[Place, Array]:

@@ -135,8 +135,9 @@ def make_game(
     """
     horizon = library.asarray(horizon, jnp.int32)
     best = env.best_action(horizon)
-    delay = _fixed_delay(env.delays) if env.delays.constant else -1
-    known = Known(env.real_states, horizon, delay, env.num_actions, env.state_slots, ring_depth)
+    delay: Any = _fixed_delay(env.delays) if env.delays.constant else -1
+    shapes = (env.num_actions, env.state_slots, ring_depth)
+    known = Known(env.real_states, horizon, delay, *shapes)
     return as_arrays(Game(env, learner, known, best, env.gaps(best), lanes), library)
 
 

@@ -285,5 +285,5 @@ def _load_progress(store: Store, number: int, player: Player) -> Progress | None
         return None
     shapes, structure = jax.tree.flatten(player.carry)
     leaves = [jax.device_put(arrays[f"carry.{i:04d}"]) for i in range(len(shapes))]
-    curve = Curve(*(arrays[f"curve.{name}"] for name in Curve._fields))
-    return Progress(int(arrays["last"]), jax.tree.unflatten(structure, leaves), [curve])
+    pieces: Any = [arrays[f"curve.{name}"] for name in Curve._fields]
+    return Progress(int(arrays["last"]), jax.tree.unflatten(structure, leaves), [Curve(*pieces)])
