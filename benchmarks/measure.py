@@ -14,7 +14,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 INSTANCE = "paper-stochastic"
-DELTA = 0.1
+DELTA = 0.1  # what learners of jaxbio take by default
 SEED = 0
 
 
