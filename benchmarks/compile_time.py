@@ -12,8 +12,8 @@ import tempfile
 from typing import Any
 
 from benchmarks import machine, measure
+from benchmarks.measure import DELAYS
 
-DELAYS = ("fixed(50)", "laplace(50,25)")
 CACHES = ("cold", "warm")
 SETTINGS = {"horizon": 100, "runs": 256}
 
@@ -24,12 +24,10 @@ def child(learner: str) -> None:
     Another learner plays first, so that what all share (making keys, measuring delays) is not laid
     at the door of this one.
     """
-    import jaxbio as jb
-
-    made = dict(zip(DELAYS, (jb.FixedDelay(50), jb.LaplaceDelay(50, 25)), strict=True))
     other = "exp3" if learner == "ucb1" else "ucb1"
     extra = {}
-    for name, delays in made.items():
+    for name in DELAYS:
+        delays = measure.make_delays(name)
         measure.simulate(other, delays, **SETTINGS)
         first, later = (
             measure.timed(lambda d=delays: measure.simulate(learner, d, **SETTINGS))[1]

@@ -16,6 +16,14 @@ ROOT = Path(__file__).resolve().parents[1]
 INSTANCE = "paper-stochastic"
 DELTA = 0.1  # what learners of jaxbio take by default
 SEED = 0
+DELAYS: tuple[str, ...] = ("fixed(50)", "laplace(50,25)")
+
+
+def make_delays(name: str) -> Any:
+    """One of DELAYS."""
+    import jaxbio as jb
+
+    return dict(zip(DELAYS, (jb.FixedDelay(50), jb.LaplaceDelay(50, 25)), strict=True))[name]
 
 
 def simulate(learner: str, delays: Any, env: Any = None, **options: Any) -> np.ndarray:

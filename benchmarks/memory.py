@@ -14,7 +14,6 @@ from pathlib import Path
 from benchmarks import measure
 
 HORIZONS = (10_000, 100_000, 1_000_000)
-DELAYS = ("fixed", "laplace")
 
 
 def peak_megabytes():
@@ -34,11 +33,9 @@ def child(delays, horizon, runs):
     """Play, and print the peak before (imports only) and after as JSON."""
     import jax
 
-    import jaxbio as jb
-
+    made = measure.make_delays(delays)
     jax.block_until_ready(jax.numpy.zeros(1))
     before = peak_megabytes()
-    made = {"fixed": jb.FixedDelay(50), "laplace": jb.LaplaceDelay(50, 25)}[delays]
     measure.simulate("metabio", made, horizon=horizon, runs=runs, rounds=200)
     print(json.dumps([before, peak_megabytes()]))
 
@@ -47,7 +44,7 @@ def report(runs):
     print(f"MetaBIO over DAda-Exp3, {runs} runs, 200 recorded rounds; MB = 2**20 bytes\n")
     print("| delays | T | after imports, MB | peak, MB | peak / peak at smallest T |")
     print("|---|--:|--:|--:|--:|", flush=True)
-    for delays in DELAYS:
+    for delays in measure.DELAYS:
         smallest = None
         for horizon in HORIZONS:
             before, peak = measure.in_fresh_process(

@@ -19,7 +19,6 @@ from benchmarks import machine, measure
 from benchmarks.hlo import Program
 
 FORMS = {"native": "1", "ordinary": "0"}  # values of JAXBIO_NATIVE_LOOPS
-DELAYS = ("fixed(50)", "laplace(50,25)")
 DUMPED = "*cpu_after_optimizations.txt"
 
 
@@ -31,13 +30,11 @@ def optimised(directory: Path, known: set[Path]) -> Program:
 
 def child(directory: Path, width: int, learners: list[str]) -> None:
     """Compile every case in this process; print its costs per round as JSON."""
-    import jaxbio as jb
-
-    made = dict(zip(DELAYS, (jb.FixedDelay(50), jb.LaplaceDelay(50, 25)), strict=True))
     rows = []
     for learner in learners:
-        for name, delays in made.items():
+        for name in measure.DELAYS:
             known = set(directory.glob(DUMPED))
+            delays = measure.make_delays(name)
             measure.simulate(learner, delays, horizon=100, runs=width, width=width)
             program = optimised(directory, known)
             cost = program.round()

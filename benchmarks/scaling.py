@@ -127,9 +127,14 @@ def device_lines(panel: Panel, options: Any) -> dict[str, list[float]]:
 
 
 def child(options: Any) -> None:
-    """Print the costs [lines] on all devices of this process as JSON."""
-    horizon = Setting.horizon
-    points = [Setting(*line, runs=max(256, options.rounds // horizon)) for line in LINES.values()]
+    """Print the costs [lines] with one worker for each device of this process as JSON."""
+    import jax
+
+    settings = {
+        "runs": max(256, options.rounds // Setting.horizon),
+        "workers": len(jax.local_devices()),
+    }
+    points = [Setting(*line, **settings) for line in LINES.values()]
     print(json.dumps(costs(points, options.repeats)))
 
 

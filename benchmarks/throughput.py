@@ -27,10 +27,7 @@ from benchmarks.measure import DELTA, SEED
 
 Case = tuple[str, str]  # learner, delays
 LEARNERS = ("dada-exp3", "metabio")
-DELAYS: dict[str, dict[str, Any]] = {
-    "fixed(50)": {"delay": 50},
-    "laplace(50,25)": {"laplace": (50, 25)},
-}
+DELAYS = dict(zip(measure.DELAYS, ({"delay": 50}, {"laplace": (50, 25)}), strict=True))
 CASES: tuple[Case, ...] = tuple((learner, delays) for learner in LEARNERS for delays in DELAYS)
 FALSE_ALARM = 1e-3  # probability that a whole check of correct contestants aborts
 LOOP_RUNS = 8  # of the plain NumPy loop
@@ -46,10 +43,7 @@ class Contestant:
 
 
 def jaxbio_player(learner: str, delays: str, horizon: int, runs: int) -> np.ndarray:
-    import jaxbio as jb
-
-    made = {"fixed(50)": jb.FixedDelay(50), "laplace(50,25)": jb.LaplaceDelay(50, 25)}[delays]
-    return measure.simulate(learner, made, horizon=horizon, runs=runs)
+    return measure.simulate(learner, measure.make_delays(delays), horizon=horizon, runs=runs)
 
 
 def baseline_player(play: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
