@@ -8,13 +8,12 @@ bytes per round: 244 MB (of 2**20 bytes) at a million rounds and 64 runs.
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks import measure
+
 HORIZONS = (10_000, 100_000, 1_000_000)
-DELAYS = ("fixed", "laplace")
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def peak_megabytes():
@@ -34,33 +33,23 @@ def child(delays, horizon, runs):
     """Play, and print the peak before (imports only) and after as JSON."""
     import jax
 
-    import jaxbio as jb
-
+    made = measure.make_delays(delays)
     jax.block_until_ready(jax.numpy.zeros(1))
     before = peak_megabytes()
-    made = {"fixed": jb.FixedDelay(50), "laplace": jb.LaplaceDelay(50, 25)}[delays]
-    env = jb.make_environment("paper-stochastic", delays=made)
-    learner = jb.make_learner("metabio", delta=0.1)
-    jb.simulate(env, learner, horizon=horizon, runs=runs, seed=0, rounds=200, progress=False)
+    measure.simulate("metabio", made, horizon=horizon, runs=runs, rounds=200)
     print(json.dumps([before, peak_megabytes()]))
-
-
-def in_fresh_process(delays, horizon, runs):
-    command = [sys.executable, "-m", "benchmarks.memory", "--child", delays, str(horizon)]
-    done = subprocess.run(
-        [*command, "--runs", str(runs)], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def report(runs):
     print(f"MetaBIO over DAda-Exp3, {runs} runs, 200 recorded rounds; MB = 2**20 bytes\n")
     print("| delays | T | after imports, MB | peak, MB | peak / peak at smallest T |")
     print("|---|--:|--:|--:|--:|", flush=True)
-    for delays in DELAYS:
+    for delays in measure.DELAYS:
         smallest = None
         for horizon in HORIZONS:
-            before, peak = in_fresh_process(delays, horizon, runs)
+            before, peak = measure.in_fresh_process(
+                "benchmarks.memory", "--child", delays, horizon, "--runs", runs
+            )
             smallest = smallest or peak
             print(
                 f"| {delays} | {horizon:,} | {before:.0f} | {peak:.0f} | {peak / smallest:.2f} |",
