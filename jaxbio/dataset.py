@@ -97,9 +97,7 @@ def _unit(name: str) -> dict[str, str]:
 
 def _coordinates(grid: Grid, job: Job, quantiles: np.ndarray, time_name: str) -> dict[str, Any]:
     coordinates: dict[str, Any] = {"learner": list(grid.cells), "run": np.arange(job.runs)}
-    for name, values in grid.axes.items():
-        plain = all(isinstance(value, bool | int | float | str) for value in values)
-        coordinates[name] = values if plain else [str(value) for value in values]
+    coordinates |= {name: grid.labels(name) for name in grid.axes}
     about = {"units": "rounds", "long_name": "round, from 1"}
     if time_name == "part":
         rows = np.stack([job.points[horizon] for horizon in grid.axes[HORIZON]])

@@ -44,6 +44,12 @@ class Grid(NamedTuple):
     settings: list[Setting]
     cells: dict[str, np.ndarray]
 
+    def labels(self, name: str) -> list[Any]:
+        """The values of an axis as coordinates: numbers and strings as they are, others as text."""
+        values = self.axes[name]
+        plain = all(isinstance(value, bool | int | float | str) for value in values)
+        return values if plain else [str(value) for value in values]
+
 
 class Group(NamedTuple):
     """Settings that one program plays. games: in arrays of one size; settings: their numbers."""

@@ -146,7 +146,7 @@ def _settings(grid: Grid, job: Job, blocks: list[Block]) -> dict[str, Any]:
         "paired": job.paired,
         "keep": job.keep,
         "rounds": {str(horizon): points.tolist() for horizon, points in job.points.items()},
-        "axes": grid.axes,
+        "axes": {name: grid.labels(name) for name in grid.axes},
         "learners": describe(grid.settings),
         "blocks": len(blocks),
         "widths": sorted({block.width for block in blocks}),
@@ -183,7 +183,7 @@ def _play_all(
         return arrays
 
     with bar(sum(total), progress, initial=sum(total[number] for number in finished)) as shown:
-        _compile_all(blocks, order, devices[: len(order)])
+        _compile_all(blocks, order, devices[: len(order)], workers)
         try:
             for number, arrays in in_parallel(play, order, workers, shown):
                 if arrays is not None:
@@ -206,17 +206,21 @@ def _rounds(block: Block, job: Job) -> int:
     return job.settings[block.members[0, 0]].horizon * block.width
 
 
-def _compile_all(blocks: list[Block], order: list[int], devices: Sequence[Any]) -> None:
-    """One program per structure and device, in this thread."""
-    seen: set[Any] = set()
-    for number in order:
-        block = blocks[number]
-        kind = (block.group, block.stacked, block.width)
-        if kind not in seen:
-            seen.add(kind)
-            for device in devices:
-                with jax.default_device(device):
-                    compile_player(game_of_block(block), block.width, block.stacked)
+def _compile_all(
+    blocks: list[Block], order: list[int], devices: Sequence[Any], workers: int
+) -> None:
+    """One program per structure and device, several compiled at once."""
+    kinds = {(blocks[number].group, blocks[number].stacked): blocks[number] for number in order}
+    tasks = [(block, device) for block in kinds.values() for device in devices]
+
+    def compile_one(task: tuple[Block, Any], advance: Advance) -> None:
+        block, device = task
+        with jax.default_device(device):
+            compile_player(game_of_block(block), block.width, block.stacked)
+
+    with bar(0, progress=False) as shown:
+        for _ in in_parallel(compile_one, tasks, workers, shown):
+            pass
 
 
 def _play_one(
