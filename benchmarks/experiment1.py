@@ -1,21 +1,19 @@
 """The paper's Experiment 1 whole, compilation included: how long does one wait for it?
 
-    python -m benchmarks.experiment1 [--threads 2]
+    python -m benchmarks.experiment1 [--workers 2]
 
 Delays 50, 100, 200 and Laplace(50, 25), five learners, 20 runs of T = 10,000, in a fresh process
 with an empty compilation cache (cold) and in another one with the cache that the first filled
 (warm). Imports count: the clock runs from the start of the process to its end.
 
 Compilation dominates. So the fixed delays are played as LaplaceDelay(d, 0), which are the same
-delays, in a ring as deep as the longest of the four needs, so that they share their programs. The
-learners are played from several threads, so that one compiles while another plays.
+delays: one sweep, one program per learner.
 """
 
 import json
 import math
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -30,33 +28,34 @@ TARGETS = {"cold": 30.0, "warm": 10.0}
 COMPILED = "/jax/core/compile/backend_compile_duration"  # counts what a cache serves as well
 
 
-@jb.pytree
-class SharedDelay(jb.LaplaceDelay):
-    """Laplace delays that need the same ring whatever their numbers."""
-
-    def longest(self) -> int:
-        return max(jb.LaplaceDelay(*numbers).longest() for numbers in DELAYS.values())
-
-
-def play(learner: str, horizon: int, runs: int) -> dict[str, float]:
-    """Mean final regret of one learner, by delays."""
+def play(horizon: int, runs: int, workers: int) -> dict[str, dict[str, float]]:
+    """Mean final regret by learner and delays."""
+    data = jb.sweep(
+        lambda delays: jb.make_environment(
+            measure.INSTANCE, delays=jb.LaplaceDelay(*DELAYS[delays])
+        ),
+        {learner: jb.make_learner(learner) for learner in LEARNERS},
+        {"delays": list(DELAYS)},
+        horizon=horizon,
+        runs=runs,
+        seed=measure.SEED,
+        workers=workers,
+        progress=False,
+    )
+    mean = data.final_regret.mean("run")
     return {
-        name: float(
-            measure.simulate(learner, SharedDelay(*numbers), horizon=horizon, runs=runs).mean()
-        )
-        for name, numbers in DELAYS.items()
+        learner: {name: float(mean.sel(learner=learner, delays=name)) for name in DELAYS}
+        for learner in LEARNERS
     }
 
 
-def child(horizon: int, runs: int, threads: int) -> None:
+def child(horizon: int, runs: int, workers: int) -> None:
     """Play everything in this process; print regrets and the number of programs as JSON."""
     programs = []
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, *_, **__: programs.append(event) if event == COMPILED else None
     )
-    with ThreadPoolExecutor(threads) as pool:
-        found = pool.map(lambda learner: play(learner, horizon, runs), LEARNERS)
-        regrets = dict(zip(LEARNERS, found, strict=True))
+    regrets = play(horizon, runs, workers)
     print(json.dumps({"programs": len(programs), "regret": regrets}))
 
 
@@ -65,7 +64,7 @@ def whole(options: Any, directory: str) -> dict[str, Any]:
     start = time.perf_counter()
     found = measure.in_fresh_process(
         "benchmarks.experiment1",
-        *("--child", "--threads", options.threads),
+        *("--child", "--workers", options.workers),
         *("--horizon", options.horizon, "--runs", options.runs),
         **measure.compilation_cache(directory),
     )
@@ -117,14 +116,14 @@ def check_same(results: dict[str, dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = measure.parser(__doc__, "experiment1")
-    parser.add_argument("--threads", type=int, default=2, help="learners under way at once")
+    parser.add_argument("--workers", type=int, default=2, help="compiling and playing at once")
     parser.add_argument("--repeats", type=int, default=1, help="the fastest counts")
     parser.add_argument("--horizon", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--child", action="store_true", help="(internal) play in this process")
     options = parser.parse_args()
     if options.child:
-        child(options.horizon, options.runs, options.threads)
+        child(options.horizon, options.runs, options.workers)
         return
     print(machine.one_line(), flush=True)
     results = best(options)

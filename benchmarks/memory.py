@@ -1,19 +1,25 @@
-"""Peak resident memory of simulate against the horizon: it must not grow.
+"""Peak resident memory: of simulate against the horizon, and of a sweep of 100,000 runs.
 
-    python -m benchmarks.memory [--runs 64]
+    python -m benchmarks.memory [--runs 64] [--sweep-runs 100000]
 
-Every horizon plays in a process of its own. One float32 per round and run would show as 4 * runs
-bytes per round: 244 MB (of 2**20 bytes) at a million rounds and 64 runs.
+Everything plays in a process of its own. Memory must not grow with the horizon: one float32 per
+round and run would show as 4 * runs bytes per round, 244 MB (of 2**20 bytes) at a million rounds
+and 64 runs. The sweep keeps whole curves, its finished blocks in a store; the target is 2 GiB.
 """
 
 import argparse
 import json
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 from benchmarks import measure
 
 HORIZONS = (10_000, 100_000, 1_000_000)
+SWEEP_HORIZON = 10_000
+SWEEP_POINTS = 10  # delays from 10 to 100
+SWEEP_LIMIT = 2048  # MB
 
 
 def peak_megabytes():
@@ -40,6 +46,39 @@ def child(delays, horizon, runs):
     print(json.dumps([before, peak_megabytes()]))
 
 
+def child_sweep(runs):
+    """Sweep with a store; print peak, seconds and the size of the store in MB as JSON."""
+    import jaxbio as jb
+
+    with tempfile.TemporaryDirectory() as store:
+        start = time.perf_counter()
+        data = jb.sweep(
+            lambda delay: jb.make_environment(measure.INSTANCE, delays=jb.FixedDelay(delay)),
+            {"metabio": jb.make_learner("metabio")},
+            {"delay": [10 * (i + 1) for i in range(SWEEP_POINTS)]},
+            horizon=SWEEP_HORIZON,
+            runs=runs // SWEEP_POINTS,
+            seed=measure.SEED,
+            store=store,
+            progress=False,
+        )
+        seconds = time.perf_counter() - start
+        size = sum(file.stat().st_size for file in Path(store).rglob("*.npz")) / 2**20
+    print(json.dumps([peak_megabytes(), seconds, size, data.nbytes / 2**20]))
+
+
+def report_sweep(runs):
+    peak, seconds, size, result = measure.in_fresh_process(
+        "benchmarks.memory", "--child-sweep", "--sweep-runs", runs
+    )
+    print(f"\nMetaBIO, {runs:,} runs of T = {SWEEP_HORIZON:,} in one sweep, 200 recorded rounds\n")
+    print("| seconds | peak, MB | target | reached | result, MB | store, MB |")
+    print("|--:|--:|--:|--:|--:|--:|")
+    reached = "yes" if peak < SWEEP_LIMIT else "no"
+    row = (f"{seconds:.0f}", f"{peak:.0f}", f"< {SWEEP_LIMIT}", reached, f"{result:.0f}")
+    print(f"| {' | '.join(row)} | {size:.0f} |", flush=True)
+
+
 def report(runs):
     print(f"MetaBIO over DAda-Exp3, {runs} runs, 200 recorded rounds; MB = 2**20 bytes\n")
     print("| delays | T | after imports, MB | peak, MB | peak / peak at smallest T |")
@@ -61,11 +100,16 @@ def main():
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=64)
     parser.add_argument("--child", nargs=2, metavar=("DELAYS", "T"), help=argparse.SUPPRESS)
+    parser.add_argument("--sweep-runs", type=int, default=100_000)
+    parser.add_argument("--child-sweep", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(options.child[0], int(options.child[1]), options.runs)
+    elif options.child_sweep:
+        child_sweep(options.sweep_runs)
     else:
         report(options.runs)
+        report_sweep(options.sweep_runs)
 
 
 if __name__ == "__main__":
