@@ -122,6 +122,8 @@ def _checked_quantiles(quantiles: Any) -> np.ndarray:
 
 
 def _processes(given: Any, store: Any) -> tuple[int, int]:
+    if given is not None and (not isinstance(given, Sequence) or len(given) != 2):
+        raise ValueError(f"processes must be (index, count), but got {given!r}")
     index, count = (jax.process_index(), jax.process_count()) if given is None else given
     index, count = checks.integer("processes", index, 0), checks.integer("processes", count, 1)
     if index >= count:
