@@ -25,7 +25,7 @@ HORIZON = "horizon"  # an axis that neither the environment nor a learner has to
 
 
 class Setting(NamedTuple):
-    """What one learner meets at some points of the grid. stream: which learner, by number."""
+    """What one learner meets at some points of the grid. stream: a number made of its label."""
 
     label: str
     stream: int
@@ -84,7 +84,7 @@ def make_grid(environment: Any, learners: Any, axes: Any, horizon: Any) -> Grid:
             )
     settings: list[Setting] = []
     cells: dict[str, np.ndarray] = {}
-    for stream, (label, build) in enumerate(builders.items()):
+    for label, build in builders.items():
         names = [name for name in axes if name in {HORIZON, *build_env.names, *build.names}]
         found: dict[tuple[int, ...], int] = {}
         shape = [len(values) for values in axes.values()]
@@ -98,9 +98,14 @@ def make_grid(environment: Any, learners: Any, axes: Any, horizon: Any) -> Grid:
                 length = int(values.get(HORIZON, horizon))
                 env, learner = build_env(where), build(where)
                 _check(env, learner, length, label, values)
-                settings.append(Setting(label, stream, env, learner, length, values))
+                settings.append(Setting(label, _stream(label), env, learner, length, values))
             cells[label][index] = found[own]
     return Grid(axes, settings, cells)
+
+
+def _stream(label: str) -> int:
+    """32 bits of a label: which worlds a learner meets must not depend on the others."""
+    return int.from_bytes(hashlib.sha256(label.encode()).digest()[:4], "big")
 
 
 def _checked_axes(axes: Any) -> dict[str, list[Any]]:
