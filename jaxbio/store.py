@@ -114,22 +114,27 @@ class Store:
         except FileNotFoundError:  # never begun, or just finished by another process
             return None
 
+    def _header(self, block: int) -> dict[str, Any]:
+        return {"sweep": self.fingerprint, "block": block}
+
     def _packed(self, block: int, arrays: dict[str, np.ndarray]) -> bytes:
-        header = json.dumps({"sweep": self.fingerprint, "block": block})
+        header = json.dumps(self._header(block) | {"arrays": sorted(arrays)})
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **{HEADER: np.array(header)}, **arrays)
         return buffer.getvalue()
 
     def _unpacked(self, file: Path, block: int) -> dict[str, np.ndarray]:
         try:
-            with np.load(file) as archive:  # the archive's checksums find what is torn
+            with np.load(file) as archive:  # its checksums find torn arrays
                 arrays = {name: archive[name] for name in archive.files}
             header = json.loads(str(arrays.pop(HEADER)))
+            if header.pop("arrays") != sorted(arrays):  # nor do they know of arrays left out
+                raise ValueError("not all arrays are there")
         except FileNotFoundError:
             raise
         except Exception as error:  # whatever the readers of archives and arrays stumble over
             raise ValueError(f"{file} is torn ({error}): delete it and call again") from error
-        if header != {"sweep": self.fingerprint, "block": block}:
+        if header != self._header(block):
             raise ValueError(f"{file} belongs to another sweep: delete it and call again")
         return arrays
 
