@@ -52,6 +52,12 @@ def sweep(
 ) -> xr.Dataset:
     """Play every learner at every point of a grid, `runs` times.
 
+    Several processes exchange nothing but files. With `processes` given by hand, any of them may be
+    killed and started again while the others go on. Under `jax.distributed` that takes
+    `jax.config.update("jax_enable_recoverability", True)` before `jax.distributed.initialize`, and
+    holds for all but process 0, which must also be the last to leave: if it is gone, JAX stops the
+    others, and the job is to be started anew. The store then has all finished blocks.
+
     Args:
       environment: an Environment, or a function of the axes that it names.
       learners: label -> learner, or a function of the axes that it names.
