@@ -68,8 +68,12 @@ def block(store: Path, number: int) -> Path:
 # --- going on
 
 
-def test_a_finished_store_plays_nothing(store: Path, played: list[tuple[int, int]]) -> None:
-    same(small(store=str(store)), small_alone())
+def test_a_finished_store_plays_and_compiles_nothing(
+    store: Path, played: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = small_alone()
+    monkeypatch.setattr(sweep_module, "compile_player", None)
+    same(small(store=str(store)), expected)
     assert played == []
 
 
