@@ -7,13 +7,14 @@ others. Options besides those of `jb.sweep`:
 
 - out: where the pickled outcome goes; port: join another process through `jax.distributed`;
 - call: rounds per call of the program, so that blocks are played in several stretches;
-- pause: seconds spent around every renaming of a file;
+- pause: seconds spent in every writing of a file, and before its renaming;
 - hold: [n, file]: having saved n blocks, save no more before the file exists;
 - wait: leave only when that file exists.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -130,15 +131,25 @@ def finish(process: subprocess.Popen[str], out: Path) -> Outcome:
     return Outcome(*pickle.loads(out.read_bytes()))
 
 
-def _stretch_renaming(pause: float) -> None:
+def _stretch_writing(pause: float) -> None:
+    """Spend that long in the middle of writing a file, and again before it gets its name."""
+    from jaxbio import store
+
     rename = os.replace
 
+    class Slow(io.FileIO):
+        def write(self, content: Any) -> int:
+            half = len(content) // 2
+            written = super().write(content[:half])
+            time.sleep(pause)
+            return written + super().write(content[half:])
+
     def replace(source: Any, target: Any) -> None:
-        time.sleep(pause / 2)
+        time.sleep(pause)
         rename(source, target)
-        time.sleep(pause / 2)
 
     os.replace = replace
+    vars(store)["open"] = Slow
 
 
 def _watch(hold: tuple[int, str] | None) -> tuple[list[int], dict[int, str]]:
@@ -173,7 +184,8 @@ def main(options: dict[str, Any]) -> None:
     out, port, wait = (options.pop(name, None) for name in ("out", "port", "wait"))
     saved, devices = _watch(options.pop("hold", None))
     blocks.ROUNDS_PER_CALL = options.pop("call", blocks.ROUNDS_PER_CALL)
-    _stretch_renaming(options.pop("pause", 0.0))
+    if "pause" in options:
+        _stretch_writing(options.pop("pause"))
     if port is not None:  # the settings with which a killed process can come back
         index = options.pop("index")
         jax.config.update("jax_enable_recoverability", True)

@@ -66,7 +66,7 @@ def test_killed_at_any_time_it_goes_on_to_the_same_bits(
     options = {"store": str(store), "out": str(out), "call": 100, "checkpoint": 0, "workers": 2}
     counts = []
     for least in (1, 5):  # blocks that are there before the clock of the kill starts
-        process = start(programs, options | {"pause": 0.06})
+        process = start(programs, options | {"pause": 0.03})
         begun.append(process)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
