@@ -85,7 +85,7 @@ def side_by_side(env: jb.Environment, learner: Any) -> jb.Result:
 
 def one_by_one(env: jb.Environment, learner: Any) -> Any:
     """Regret, loss and facts of rollouts under jit and vmap: leaves [runs, ...]."""
-    depth, lanes = jb.ring_sizes(env, 0, np.arange(RUNS), HORIZON)
+    depth, lanes = jb.ring_sizes(env, HORIZON)
 
     def one(run: Any) -> Any:
         sizes = {"ring_depth": depth, "lanes": lanes}
@@ -304,4 +304,4 @@ def test_too_few_lanes_raise_a_flag() -> None:
     log, _ = probed(jb.TableDelay(delays), 64, 9)
     assert log["overflow"]
     env = jb.Environment(MAPPING, LOSSES, jb.TableDelay(delays))
-    assert jb.ring_sizes(env, 0, [0], PROBED) == (64, 12)
+    assert jb.ring_sizes(env, PROBED) == (64, 12)

@@ -12,20 +12,21 @@ import jaxbio
 
 ROOT = Path(jaxbio.__file__).parent
 TOOLS = ("ops", "ring", "rng", "checks", "batching", "kernel")
+DRIVERS = ("simulate", "grid", "store", "sweep")
 LAYERS = (  # each may import from the layers above it, and from its own where the layer is open
     ("core",),
     TOOLS,
     ("environment", "learners"),
     ("sizing",),
     ("rollout",),
-    ("record",),
-    ("simulate", "sweep"),
+    ("record", "blocks", "workers"),
+    DRIVERS,
     ("experiments",),
     ("plot",),
     ("cli",),
     ("__main__",),
 )
-OPEN = {TOOLS, ("simulate", "sweep")}
+OPEN = {TOOLS, DRIVERS}
 STANDS_ALONE = "theory"
 
 
