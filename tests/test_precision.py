@@ -29,6 +29,7 @@ import pytest
 from jax import lax
 
 import jaxbio as jb
+from jaxbio import blocks
 from jaxbio.core import as_arrays
 from jaxbio.learners.exp3 import ExponentialTicket, weights
 from jaxbio.ops import (
