@@ -1,20 +1,25 @@
-"""Peak resident memory of simulate against the horizon: it must not grow.
+"""Peak resident memory: of simulate against the horizon, and of a sweep of 100,000 runs.
 
-    python -m benchmarks.memory [--runs 64]
+    python -m benchmarks.memory [--runs 64] [--sweep-runs 100000]
 
-Every horizon plays in a process of its own. One float32 per round and run would show as 4 * runs
-bytes per round: 244 MB (of 2**20 bytes) at a million rounds and 64 runs.
+Everything plays in a process of its own. Memory must not grow with the horizon: one float32 per
+round and run would show as 4 * runs bytes per round, 244 MB (of 2**20 bytes) at a million rounds
+and 64 runs. The sweep keeps whole curves, its finished blocks in a store; the target is 2 GiB.
 """
 
 import argparse
 import json
-import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
+from benchmarks import measure
+
 HORIZONS = (10_000, 100_000, 1_000_000)
-DELAYS = ("fixed", "laplace")
-ROOT = Path(__file__).resolve().parents[1]
+SWEEP_HORIZON = 10_000
+SWEEP_POINTS = 10  # delays from 10 to 100
+SWEEP_LIMIT = 2048  # MB
 
 
 def peak_megabytes():
@@ -34,33 +39,56 @@ def child(delays, horizon, runs):
     """Play, and print the peak before (imports only) and after as JSON."""
     import jax
 
-    import jaxbio as jb
-
+    made = measure.make_delays(delays)
     jax.block_until_ready(jax.numpy.zeros(1))
     before = peak_megabytes()
-    made = {"fixed": jb.FixedDelay(50), "laplace": jb.LaplaceDelay(50, 25)}[delays]
-    env = jb.make_environment("paper-stochastic", delays=made)
-    learner = jb.make_learner("metabio", delta=0.1)
-    jb.simulate(env, learner, horizon=horizon, runs=runs, seed=0, rounds=200, progress=False)
+    measure.simulate("metabio", made, horizon=horizon, runs=runs, rounds=200)
     print(json.dumps([before, peak_megabytes()]))
 
 
-def in_fresh_process(delays, horizon, runs):
-    command = [sys.executable, "-m", "benchmarks.memory", "--child", delays, str(horizon)]
-    done = subprocess.run(
-        [*command, "--runs", str(runs)], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+def child_sweep(runs):
+    """Sweep with a store; print peak, seconds and the size of the store in MB as JSON."""
+    import jaxbio as jb
+
+    with tempfile.TemporaryDirectory() as store:
+        start = time.perf_counter()
+        data = jb.sweep(
+            lambda delay: jb.make_environment(measure.INSTANCE, delays=jb.FixedDelay(delay)),
+            {"metabio": jb.make_learner("metabio")},
+            {"delay": [10 * (i + 1) for i in range(SWEEP_POINTS)]},
+            horizon=SWEEP_HORIZON,
+            runs=runs // SWEEP_POINTS,
+            seed=measure.SEED,
+            store=store,
+            progress=False,
+        )
+        seconds = time.perf_counter() - start
+        size = sum(file.stat().st_size for file in Path(store).rglob("*.npz")) / 2**20
+    print(json.dumps([peak_megabytes(), seconds, size, data.nbytes / 2**20]))
+
+
+def report_sweep(runs):
+    peak, seconds, size, result = measure.in_fresh_process(
+        "benchmarks.memory", "--child-sweep", "--sweep-runs", runs
     )
-    return json.loads(done.stdout.splitlines()[-1])
+    print(f"\nMetaBIO, {runs:,} runs of T = {SWEEP_HORIZON:,} in one sweep, 200 recorded rounds\n")
+    print("| seconds | peak, MB | target | reached | result, MB | store, MB |")
+    print("|--:|--:|--:|--:|--:|--:|")
+    reached = "yes" if peak < SWEEP_LIMIT else "no"
+    row = (f"{seconds:.0f}", f"{peak:.0f}", f"< {SWEEP_LIMIT}", reached, f"{result:.0f}")
+    print(f"| {' | '.join(row)} | {size:.0f} |", flush=True)
 
 
 def report(runs):
     print(f"MetaBIO over DAda-Exp3, {runs} runs, 200 recorded rounds; MB = 2**20 bytes\n")
     print("| delays | T | after imports, MB | peak, MB | peak / peak at smallest T |")
     print("|---|--:|--:|--:|--:|", flush=True)
-    for delays in DELAYS:
+    for delays in measure.DELAYS:
         smallest = None
         for horizon in HORIZONS:
-            before, peak = in_fresh_process(delays, horizon, runs)
+            before, peak = measure.in_fresh_process(
+                "benchmarks.memory", "--child", delays, horizon, "--runs", runs
+            )
             smallest = smallest or peak
             print(
                 f"| {delays} | {horizon:,} | {before:.0f} | {peak:.0f} | {peak / smallest:.2f} |",
@@ -72,11 +100,16 @@ def main():
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=64)
     parser.add_argument("--child", nargs=2, metavar=("DELAYS", "T"), help=argparse.SUPPRESS)
+    parser.add_argument("--sweep-runs", type=int, default=100_000)
+    parser.add_argument("--child-sweep", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(options.child[0], int(options.child[1]), options.runs)
+    elif options.child_sweep:
+        child_sweep(options.sweep_runs)
     else:
         report(options.runs)
+        report_sweep(options.sweep_runs)
 
 
 if __name__ == "__main__":

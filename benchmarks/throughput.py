@@ -4,14 +4,13 @@
 
 Every contestant plays the same games (DAda-Exp3 and MetaBIO on the paper's stochastic instance,
 fixed and Laplace delays). First their mean final regrets must agree; then they are timed in turns,
-several times over, and the best time of each counts. Compilation is timed apart.
+several times over, and the best time of each counts. Compilation is timed apart. A second table
+sets jaxbio against the figures it is meant to reach, with how its own cost changes with the delay,
+the horizon and the number of workers.
 """
 
-import argparse
-import json
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,16 +19,18 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-INSTANCE = "paper-stochastic"
+if not __package__:  # run as a file: make the package `benchmarks` importable
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import machine, measure
+from benchmarks.measure import DELTA, SEED
+
+Case = tuple[str, str]  # learner, delays
 LEARNERS = ("dada-exp3", "metabio")
-DELAYS: dict[str, dict[str, Any]] = {
-    "fixed(50)": {"delay": 50},
-    "laplace(50,25)": {"laplace": (50, 25)},
-}
-CASES = tuple((learner, delays) for learner in LEARNERS for delays in DELAYS)
+DELAYS = dict(zip(measure.DELAYS, ({"delay": 50}, {"laplace": (50, 25)}), strict=True))
+CASES: tuple[Case, ...] = tuple((learner, delays) for learner in LEARNERS for delays in DELAYS)
 FALSE_ALARM = 1e-3  # probability that a whole check of correct contestants aborts
-DELTA = 0.1
-SEED = 0
+LOOP_RUNS = 8  # of the plain NumPy loop
 
 
 @dataclass
@@ -41,43 +42,23 @@ class Contestant:
     runs: int
 
 
-def jaxbio_player(learner, delays, horizon, runs):
-    import jaxbio as jb
-
-    made = {"fixed(50)": jb.FixedDelay(50), "laplace(50,25)": jb.LaplaceDelay(50, 25)}[delays]
-    result = jb.simulate(
-        jb.make_environment(INSTANCE, delays=made),
-        jb.make_learner(learner, delta=DELTA),
-        horizon=horizon,
-        runs=runs,
-        seed=SEED,
-        rounds=1,
-        progress=False,
-    )
-    return result.regret[:, -1]
+def jaxbio_player(learner: str, delays: str, horizon: int, runs: int) -> np.ndarray:
+    return measure.simulate(learner, measure.make_delays(delays), horizon=horizon, runs=runs)
 
 
-def baseline_player(play):
+def baseline_player(play: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     from jaxbio.environment.instances import STOCHASTIC_P, STOCHASTIC_THETA
 
-    def player(learner, delays, horizon, runs):
-        return play(
-            learner,
-            STOCHASTIC_P,
-            STOCHASTIC_THETA,
-            horizon,
-            runs,
-            SEED,
-            delta=DELTA,
-            **DELAYS[delays],
-        )
+    def player(learner: str, delays: str, horizon: int, runs: int) -> np.ndarray:
+        options = DELAYS[delays] | {"delta": DELTA}
+        return play(learner, STOCHASTIC_P, STOCHASTIC_THETA, horizon, runs, SEED, **options)
 
     return player
 
 
-def contestants(runs):
-    """jaxbio first; Numba only where it is installed; NumPy with as many runs as it can bear."""
-    from benchmarks.baselines import numpy_loop
+def contestants(runs: int) -> list[Contestant]:
+    """jaxbio first; Numba only where it is installed; the plain loop with few runs."""
+    from benchmarks.baselines import numpy_loop, numpy_vectorised
 
     found = [Contestant("jaxbio", jaxbio_player, runs)]
     try:
@@ -93,117 +74,224 @@ def contestants(runs):
         ]
     return [
         *found,
-        Contestant("numpy batch", baseline_player(numpy_loop.play_vectorised), max(8, runs // 16)),
-        Contestant("numpy loop", baseline_player(numpy_loop.play_loop), 4),
+        Contestant("numpy vectorised", baseline_player(numpy_vectorised.play), runs),
+        Contestant("numpy loop", baseline_player(numpy_loop.play), min(LOOP_RUNS, runs)),
     ]
 
 
-def timed(work):
-    """(what work returns, wall seconds, CPU seconds of all threads)."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    result = work()
-    return result, time.perf_counter() - wall, time.process_time() - cpu
+# --- do they play the same game?
 
 
-def disagreement(players, regrets, level):
-    """Players whose mean regret differs from the first one's (Welch's t-test at this level)."""
-    lines = []
-    for player, regret in zip(players[1:], regrets[1:], strict=True):
-        p_value: Any = stats.ttest_ind(regrets[0], regret, equal_var=False)[1]
-        if not p_value >= level:
-            own = f"{players[0].name} {regrets[0].mean():.1f} over {len(regrets[0])}"
-            lines.append(
-                f"mean final regret of {player.name} {regret.mean():.1f} over {len(regret)} runs, "
-                f"of {own} (p = {p_value:.1e})"
-            )
-    return lines
+@dataclass
+class FirstCalls:
+    """By (case, player): final regrets [runs], seconds, and z against the first player."""
+
+    regret: dict[tuple[Case, str], np.ndarray]
+    seconds: dict[tuple[Case, str], float]
+    z: dict[tuple[Case, str], float]
 
 
-def warm_up(players, horizon):
-    """First call of every player in every case, with the shapes that are timed later.
+def difference(own: np.ndarray, other: np.ndarray) -> float:
+    """Of two means, as the normal deviate z with the p-value of Welch's t-test."""
+    test: Any = stats.ttest_ind(other, own, equal_var=False)
+    return float(np.sign(test.statistic) * stats.norm.isf(test.pvalue / 2))
 
-    Returns the regrets and the seconds of each, by (case, player); exits if players disagree.
-    """
-    level = FALSE_ALARM / (len(CASES) * (len(players) - 1))
-    first, regret, lines = {}, {}, []
+
+def first_calls(players: Sequence[Contestant], horizon: int) -> FirstCalls:
+    """Every player in every case, with the shapes that are timed later."""
+    calls = FirstCalls({}, {}, {})
     for case in CASES:
         for player in players:
             work = partial(player.play, *case, horizon, player.runs)
-            regret[case, player.name], first[case, player.name], _ = timed(work)
-        found = disagreement(players, [regret[case, player.name] for player in players], level)
-        lines += [f"  {case[0]}, {case[1]}: {line}" for line in found]
-    if lines:
+            calls.regret[case, player.name], calls.seconds[case, player.name], _ = measure.timed(
+                work
+            )
+        own = calls.regret[case, players[0].name]
+        for player in players[1:]:
+            calls.z[case, player.name] = difference(own, calls.regret[case, player.name])
+    return calls
+
+
+def check_agreement(calls: FirstCalls) -> float:
+    """The limit on |z|, Bonferroni-corrected over all comparisons; exit where one exceeds it."""
+    limit = float(stats.norm.isf(FALSE_ALARM / len(calls.z) / 2))
+    wrong = [
+        f"  {learner}, {delays}: {name} {calls.regret[(learner, delays), name].mean():.1f}, "
+        f"jaxbio {calls.regret[(learner, delays), 'jaxbio'].mean():.1f} (z = {z:.1f})"
+        for ((learner, delays), name), z in calls.z.items()
+        if not abs(z) <= limit
+    ]
+    if wrong:
         sys.exit(
-            "Nothing was timed: the contestants do not play the same game (family-wise false-alarm "
-            f"rate {FALSE_ALARM:g}).\n" + "\n".join(lines)
+            "Nothing was timed: the contestants do not play the same game (mean final regrets, "
+            f"|z| > {limit:.2f}, family-wise false-alarm rate {FALSE_ALARM:g}).\n"
+            + "\n".join(wrong)
         )
-    return regret, first
+    worst = max(map(abs, calls.z.values()))
+    print(
+        f"The contestants agree: largest |z| of {len(calls.z)} comparisons {worst:.2f}, limit "
+        f"{limit:.2f} (family-wise false-alarm rate {FALSE_ALARM:g}).",
+        flush=True,
+    )
+    return limit
 
 
-def measure(players, horizon, repeats):
-    """[(case, player, best wall, best CPU)]: players take turns, so noise meets them alike."""
-    rows = []
-    for case in CASES:
-        times = {player.name: [] for player in players}
-        for _ in range(repeats):
-            for player in players:
-                _, *seconds = timed(partial(player.play, *case, horizon, player.runs))
-                times[player.name].append(seconds)
-        rows += [(case, player, *np.min(times[player.name], axis=0)) for player in players]
-    return rows
+# --- the race
 
 
-def results(players, horizon, repeats):
+def race(players: Sequence[Contestant], horizon: int, repeats: int, calls: FirstCalls) -> list:
     """One record per case and player."""
-    regret, first = warm_up(players, horizon)
-    print(f"The contestants agree (family-wise false-alarm rate {FALSE_ALARM:g}).", flush=True)
-    records, own = [], 1.0
-    for case, player, wall, cpu in measure(players, horizon, repeats):
-        per_round = 1e9 / (player.runs * horizon)
-        own = wall * per_round if player is players[0] else own
-        sample = regret[case, player.name]
-        records.append(
-            {
-                "learner": case[0],
-                "delays": case[1],
-                "contestant": player.name,
-                "runs": player.runs,
-                "ns_per_round": wall * per_round,
-                "cpu_ns_per_round": cpu * per_round,
-                "ratio_to_jaxbio": wall * per_round / own,
-                "first_call_extra_seconds": max(0.0, first[case, player.name] - wall),
-                "mean_regret": float(sample.mean()),
-                "standard_error": float(sample.std(ddof=1) / len(sample) ** 0.5),
-            }
-        )
+    records = []
+    for case in CASES:
+        works = {p.name: partial(p.play, *case, horizon, p.runs) for p in players}
+        best = measure.in_turns(works, repeats)
+        own = best["jaxbio"][0] / players[0].runs
+        for player in players:
+            seconds = best[player.name]
+            records.append(record(case, player, horizon, seconds, own * player.runs, calls))
+        print(f"Timed {case[0]}, {case[1]}.", file=sys.stderr, flush=True)
     return records
 
 
-def table(records):
+def record(
+    case: Case,
+    player: Contestant,
+    horizon: int,
+    seconds: np.ndarray,
+    own: float,
+    calls: FirstCalls,
+) -> dict[str, Any]:
+    """seconds: [wall, CPU]; own: jaxbio's wall seconds for the same number of runs."""
+    sample = calls.regret[case, player.name]
+    return {
+        "learner": case[0],
+        "delays": case[1],
+        "contestant": player.name,
+        "runs": player.runs,
+        "ns_per_round": measure.nanoseconds(seconds[0], player.runs, horizon),
+        "cpu_ns_per_round": measure.nanoseconds(seconds[1], player.runs, horizon),
+        "ratio_to_jaxbio": float(seconds[0] / own),
+        "first_call_extra_seconds": max(0.0, float(calls.seconds[case, player.name] - seconds[0])),
+        "mean_regret": float(sample.mean()),
+        "standard_error": float(sample.std(ddof=1) / len(sample) ** 0.5),
+        "z": calls.z.get((case, player.name)),
+    }
+
+
+def race_table(records: Sequence[dict[str, Any]]) -> str:
     """Markdown. A ratio below 1 means: faster than jaxbio."""
-    lines = [
-        "| learner | delays | contestant | runs | ns | CPU ns | / jaxbio | compile s | regret |",
-        "|---|---|---|--:|--:|--:|--:|--:|--:|",
-    ]
-    for r in records:
-        compiles = not r["contestant"].startswith("numpy")
-        lines.append(
-            f"| {r['learner']} | {r['delays']} | {r['contestant']} | {r['runs']} "
-            f"| {r['ns_per_round']:.1f} | {r['cpu_ns_per_round']:.1f} "
-            f"| {r['ratio_to_jaxbio']:.2f} "
-            f"| {format(r['first_call_extra_seconds'], '.1f') if compiles else '-'} "
-            f"| {r['mean_regret']:.1f} ± {r['standard_error']:.1f} |"
+    rows = [
+        (
+            *(r[name] for name in ("learner", "delays", "contestant", "runs")),
+            *(f"{r[name]:.1f}" for name in ("ns_per_round", "cpu_ns_per_round")),
+            f"{r['ratio_to_jaxbio']:.2f}",
+            "-"
+            if r["contestant"].startswith("numpy")
+            else format(r["first_call_extra_seconds"], ".1f"),
+            f"{r['mean_regret']:.1f} ± {r['standard_error']:.1f}",
+            "-" if r["z"] is None else format(r["z"], ".1f"),
         )
-    return "\n".join(lines)
+        for r in records
+    ]
+    header = (
+        "learner | delays | contestant | runs | ns | CPU ns | / jaxbio | compile s | regret | z"
+    )
+    return measure.markdown(header, rows, left=3)
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+# --- the figures to reach
+
+
+@dataclass
+class Goal:
+    """A speed that must be at least the target, or (flat) a cost that changes by no more."""
+
+    figure: str
+    value: float
+    target: float
+    flat: bool = False
+
+    @property
+    def reached(self) -> bool:
+        if self.flat:
+            return 1 / self.target <= self.value <= self.target
+        return self.value >= self.target
+
+
+def race_goals(records: Sequence[dict[str, Any]]) -> list[Goal]:
+    """jaxbio against the plain loop and against the hand-fused kernel."""
+    targets = {"numpy loop": 300.0, "numba scalar": 1.0}
+    return [
+        Goal(
+            f"speed against the {r['contestant']}, {r['learner']}, {r['delays']}",
+            r["ratio_to_jaxbio"],
+            targets[r["contestant"]],
+        )
+        for r in records
+        if r["contestant"] in targets
+    ]
+
+
+def cost_ratio(
+    first: dict[str, Any], second: dict[str, Any], repeats: int, learner: str = "metabio"
+) -> float:
+    """Cost of a round with the second settings over that with the first, taking turns.
+
+    Settings: delay, horizon, runs, and whatever else jaxbio.simulate takes.
+    """
+    import jaxbio as jb
+
+    def player(delay: int, **options: Any) -> Callable[[], np.ndarray]:
+        return partial(measure.simulate, learner, jb.FixedDelay(delay), **options)
+
+    works = {"first": player(**first), "second": player(**second)}
+    for work in works.values():
+        work()
+    best = measure.in_turns(works, repeats)
+    rounds = [settings["runs"] * settings["horizon"] for settings in (first, second)]
+    return float((best["second"][0] / rounds[1]) / (best["first"][0] / rounds[0]))
+
+
+def own_goals(runs: int, horizon: int, repeats: int) -> list[Goal]:
+    """How jaxbio's cost changes with workers, delay and horizon (MetaBIO, fixed delay).
+
+    The longer delay is 1,000 times the shorter one and half of the horizon. The longer horizon is
+    100 times the shorter one, played with fewer runs; both are enough to drown the cost of a call.
+    """
+    usual = {"delay": 50, "horizon": horizon, "runs": runs}
+    short, long = max(1, horizon // 1000), horizon
+    few = max(8, runs // 4)
+    slower = cost_ratio(usual | {"workers": 2}, usual | {"workers": 1}, repeats)
+    ring = usual | {"horizon": 2 * horizon}
+    deeper = cost_ratio(ring | {"delay": short}, ring | {"delay": long}, repeats)
+    far = usual | {"horizon": 100 * horizon, "runs": few}
+    longer = cost_ratio(usual | {"runs": 16 * few}, far, repeats)
+    return [
+        Goal("speed of two workers against one", slower, 1.7),
+        Goal(f"cost at d = {long:,} / at d = {short:,}", deeper, 1.3, flat=True),
+        Goal(f"cost at T = {100 * horizon:,} / at T = {horizon:,}", longer, 1.1, flat=True),
+    ]
+
+
+def goals_table(goals: Sequence[Goal]) -> str:
+    rows = [
+        (
+            goal.figure,
+            f"{goal.value:.2f}x",
+            f"{'flat within' if goal.flat else '>='} {goal.target:g}x",
+            "yes" if goal.reached else "no",
+        )
+        for goal in goals
+    ]
+    return measure.markdown("figure | measured | target | reached", rows)
+
+
+def arguments() -> Any:
+    parser = measure.parser(__doc__, "throughput")
     parser.add_argument("--runs", type=int, default=1024, help="games side by side")
     parser.add_argument("--horizon", type=int, default=10_000, help="rounds of a game")
     parser.add_argument("--repeats", type=int, default=5, help="timings; the best counts")
     parser.add_argument("--quick", action="store_true", help="256 runs, 2000 rounds, 2 repeats")
-    parser.add_argument("--json", type=Path, default=Path("results/throughput.json"))
     options = parser.parse_args()
     if options.quick:
         options.runs, options.horizon, options.repeats = 256, 2_000, 2
@@ -212,29 +300,30 @@ def arguments():
     return options
 
 
-def main():
-    from benchmarks import machine
-
+def main() -> None:
     options = arguments()
     print(machine.one_line(), flush=True)
-    records = results(contestants(options.runs), options.horizon, options.repeats)
+    players = contestants(options.runs)
+    calls = first_calls(players, options.horizon)
+    limit = check_agreement(calls)
+    records = race(players, options.horizon, options.repeats, calls)
     print(
         f"\nT = {options.horizon}, best of {options.repeats}; ns per round per run, all cores "
         "(NumPy: one core); CPU ns: summed over cores\n"
     )
-    print(table(records))
-    report = {
-        "machine": machine.describe(),
-        "horizon": options.horizon,
-        "repeats": options.repeats,
-        "false_alarm_rate": FALSE_ALARM,
-        "results": records,
-    }
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(report, indent=2) + "\n")
+    print(race_table(records), flush=True)
+    goals = race_goals(records) + own_goals(options.runs, options.horizon, options.repeats)
+    print(f"\nFigures to reach\n\n{goals_table(goals)}")
+    measure.save(
+        options.json,
+        horizon=options.horizon,
+        repeats=options.repeats,
+        false_alarm_rate=FALSE_ALARM,
+        z_limit=limit,
+        results=records,
+        figures=[vars(goal) | {"reached": goal.reached} for goal in goals],
+    )
 
 
 if __name__ == "__main__":
-    if not __package__:  # run as a file: make the package `benchmarks` importable
-        sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     main()

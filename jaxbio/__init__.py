@@ -31,6 +31,7 @@ from jaxbio.record import Result
 from jaxbio.rollout import Record, Round, rollout, trajectory
 from jaxbio.simulate import simulate
 from jaxbio.sizing import ring_sizes
+from jaxbio.sweep import plan_sweep, sweep
 
 __version__ = "0.1.0"
 
@@ -69,12 +70,14 @@ __all__ = [
     "learner_names",
     "make_environment",
     "make_learner",
+    "plan_sweep",
     "pytree",
     "ring_sizes",
     "rollout",
     "sample_world",
     "simulate",
     "static",
+    "sweep",
     "theory",
     "trajectory",
 ]

@@ -109,7 +109,9 @@ def is_native() -> bool:
 def _walled(operands: Sequence[tuple[Any, bool]], true: Any) -> list[tuple[Any, bool]]:
     """`cut` that holds on CPU, where barriers are gone before fusion: results of a conditional."""
     batched = [value for value, is_batched in operands if is_batched]
-    outs = iter(lax.cond(true, lambda *xs: list(xs), lambda *xs: [jnp.zeros_like(x) for x in xs], *batched))
+    outs = iter(
+        lax.cond(true, lambda *xs: list(xs), lambda *xs: [jnp.zeros_like(x) for x in xs], *batched)
+    )
     return [(next(outs) if is_batched else value, is_batched) for value, is_batched in operands]
 
 
@@ -139,7 +141,7 @@ def _interpret(
     for eqn in jaxpr.eqns:
         operands = [read(atom) for atom in eqn.invars]
         name = eqn.primitive.name
-        if name in INLINED and eqn.params.get("name") == cut.__name__ and _native.get() is not None:
+        if name in INLINED and eqn.params.get("name") == "cut" and is_native():
             outs = _walled(operands, _native.get())
         elif name in INLINED:
             inner = eqn.params[INLINED[name]]
@@ -320,7 +322,8 @@ def _scan(params: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[
     """A scan whose body is batched in turn; all that is carried gets the trailing axis."""
     consts, carried = params["num_consts"], params["num_carry"]
     body, flags = params["jaxpr"], [is_batched for _, is_batched in operands]
-    fixed, first, xs = operands[:consts], operands[consts : consts + carried], operands[consts + carried :]
+    fixed, first = operands[:consts], operands[consts : consts + carried]
+    xs = [value for value, _ in operands[consts + carried :]]
     flags[consts : consts + carried] = [True] * carried
 
     def step(carry: list[Any], x: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -331,7 +334,7 @@ def _scan(params: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[
 
     start = [value if is_batched else _spread(value, runs) for value, is_batched in first]
     options = {name: params[name] for name in ("length", "reverse", "unroll")}
-    carry, ys = lax.scan(step, start, [value for value, _ in xs], **options)
+    carry, ys = lax.scan(step, start, xs, **options)
     return [*carry, *ys]
 
 

@@ -99,8 +99,7 @@ def _round_of_block(game: Game, keys: Array, stacked: bool) -> Callable[[Array, 
     at_hand = batched(learn, False, True, True, True, True)
     ladder = [lanes for lanes in LADDER if lanes < game.lanes] + [game.lanes]
     late = [
-        batched(partial(learn_late, lanes=lanes), False, True, True, True, True)
-        for lanes in ladder
+        batched(partial(learn_late, lanes=lanes), False, True, True, True, True) for lanes in ladder
     ]
 
     def one_round(t: Array, carry: Carry) -> Carry:
@@ -232,9 +231,9 @@ def _play_once(
     resume: Progress | None,
     checkpoint: Callable[[Progress], None] | None,
 ) -> Played:
-    last, carry, pieces = resume or Progress(0, _memory(player), [])
+    first, carry, pieces = resume or Progress(0, _memory(player), [])
     facts: dict[str, Any] = {}
-    for last, ahead in calls(stops, last):
+    for last, ahead in calls(stops, first):
         carry, curve, facts = player.play(game, keys, carry, np.int32(last), ahead)
         kept = len(np.unique(ahead))
         pieces.append(jax.tree.map(lambda x, n=kept: np.asarray(x)[:n].copy(), curve))

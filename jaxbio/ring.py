@@ -9,7 +9,6 @@ compiled loop has to read first and can update the ring in place.
 from __future__ import annotations
 
 import math
-import os
 from typing import Any, NamedTuple
 
 import jax
@@ -42,7 +41,8 @@ class Codec(NamedTuple):
     """How a play is packed into few arrays, so that filing it is one write.
 
     The first leaves of a play are its action and state; with the flags of the ticket, and a loss
-    that is 0 or 1, they share one int32 word where they fit. float32 leaves travel as the int32 with the same bits.
+    that is 0 or 1, they share one int32 word where they fit. float32 leaves travel as the int32
+    with the same bits.
     """
 
     treedef: Any
@@ -156,8 +156,8 @@ class Place(NamedTuple):
     """Where a play goes: int32 [] each. row: of `words`; slot and entry: of `filed`, or None."""
 
     row: Array
-    slot: Array | None
-    entry: Array | None
+    slot: Any
+    entry: Any
 
 
 def place(ring: Ring, where: Filing, lanes: int) -> tuple[Place, Array]:
@@ -217,9 +217,7 @@ def _write_run(
         lax.dynamic_update_slice(array, of_run(word)[None], start)
         for array, word in zip(words, packed, strict=True)
     ]
-    return words, lax.dynamic_update_slice(
-        filed, of_run(place.entry)[None], (place.slot[run], run)
-    )
+    return words, lax.dynamic_update_slice(filed, of_run(place.entry)[None], (place.slot[run], run))
 
 
 def number_due(ring: Ring, t: Array, delay: Array) -> Array:

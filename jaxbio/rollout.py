@@ -26,6 +26,7 @@ from jaxbio.core import (
     draws_of,
     facts_of,
     float_dtype,
+    is_concrete,
     pytree,
     static,
 )
@@ -134,12 +135,16 @@ def make_game(
     """
     horizon = library.asarray(horizon, jnp.int32)
     best = env.best_action(horizon)
-    first = (np.zeros(2, np.uint32), np.int32(1))
-    delay = env.delays.delay(*first) if env.delays.constant else -1
-    known = Known(
-        env.real_states, horizon, delay, env.num_actions, env.state_slots, ring_depth
-    )
+    delay: Any = _fixed_delay(env.delays) if env.delays.constant else -1
+    shapes = (env.num_actions, env.state_slots, ring_depth)
+    known = Known(env.real_states, horizon, delay, *shapes)
     return as_arrays(Game(env, learner, known, best, env.gaps(best), lanes), library)
+
+
+def _fixed_delay(delays: Any) -> Any:
+    if all(is_concrete(leaf) for leaf in jax.tree.leaves(delays)):
+        return delays.longest()
+    return delays.delay(jnp.zeros(2, jnp.uint32), jnp.int32(1))
 
 
 def begin(game: Game, ahead: bool = True) -> Carry:

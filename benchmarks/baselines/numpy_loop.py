@@ -1,6 +1,6 @@
-"""NumPy baselines: a plain loop over one run at a time, and arrays [runs, K] stepped together.
+"""Plain NumPy: a loop over runs and rounds, as papers ship it.
 
-Both play DAda-Exp3 (corrected tuning) or MetaBIO over DAda-Exp3 (outstanding threshold, lower
+Plays DAda-Exp3 (corrected tuning) or MetaBIO over DAda-Exp3 (outstanding threshold, lower
 confidence estimates from all losses that have arrived), Bernoulli losses, stochastic mapping.
 """
 
@@ -8,8 +8,6 @@ import math
 from collections import defaultdict
 
 import numpy as np
-
-TAIL = 40  # a Laplace draw beyond location + 40 scales has probability e**-40
 
 
 def constants(learner, num_actions, num_states, horizon, delta):
@@ -29,6 +27,11 @@ def _delays(rng, size, delay, laplace):
     return np.maximum(np.rint(rng.laplace(*laplace, size)), 0).astype(int)
 
 
+def _draw(rng, cdf):
+    """Index by inverse cdf: several times faster than rng.choice, which checks its argument."""
+    return min(cdf.searchsorted(rng.random(), side="right"), len(cdf) - 1)
+
+
 class _DAdaExp3:
     """DAda-Exp3 for one run: the current rate on the whole sum of loss estimates."""
 
@@ -44,7 +47,7 @@ class _DAdaExp3:
         eta = self.scale / math.sqrt(2 * len(self.losses) * self.rounds + self.delays)
         p = np.exp(-eta * (self.losses - self.losses.min()))
         p /= p.sum()
-        action = rng.choice(len(p), p=p)
+        action = _draw(rng, p.cumsum())
         self.pending += 1
         return action, p[action] + eta
 
@@ -77,11 +80,11 @@ def _one_run(rng, P, theta, horizon, scale, radius, delays):
     num_actions, num_states = P.shape
     base, plays = _DAdaExp3(num_actions, scale), np.zeros(num_actions)
     estimates = None if radius is None else _Estimates(num_states, radius)
-    due, outstanding = defaultdict(list), 0
+    due, outstanding, cdf = defaultdict(list), 0, P.cumsum(axis=1)
     for t, d in enumerate(delays):
         action, q = base.act(rng)
         plays[action] += 1
-        state = rng.choice(num_states, p=P[action])
+        state = _draw(rng, cdf[action])
         play = {"action": action, "q": q, "state": state, "wait": True}
         play["loss"] = float(rng.random() < theta[state])
         due[t + d].append(play)
@@ -112,7 +115,7 @@ def _feed_estimates(base, estimates, arrived, play, outstanding, delay):
         base.feed(old["action"], old["q"], estimates.lower(old["state"]))
 
 
-def play_loop(learner, P, theta, horizon, runs, seed, delta=0.1, delay=50, laplace=None):
+def play(learner, P, theta, horizon, runs, seed, delta=0.1, delay=50, laplace=None):
     """Final pseudo-regret [runs], one run after the other in plain Python and NumPy.
 
     `delay` is the fixed delay; `laplace=(location, scale)` takes its place when given.
@@ -127,116 +130,4 @@ def play_loop(learner, P, theta, horizon, runs, seed, delta=0.1, delay=50, lapla
         delays = _delays(rng, horizon, delay, laplace)
         plays = _one_run(rng, P, theta, horizon, scale, radius, delays)
         regret[run] = plays @ (means - means.min())
-    return regret
-
-
-def _pick(rng, weights):
-    """Index along the last axis by inverse cdf, for unnormalised weights [runs, n]."""
-    cdf = np.cumsum(weights, axis=1)
-    return (rng.random((len(cdf), 1)) * cdf[:, -1:] >= cdf[:, :-1]).sum(axis=1)
-
-
-class _DAdaBatch:
-    """DAda-Exp3 for all runs at once; the caller says what is pending."""
-
-    def __init__(self, runs, num_actions, scale):
-        self.scale, self.rows = scale, np.arange(runs)
-        self.losses = np.zeros((runs, num_actions))
-        self.delays, self.pending, self.rounds = np.zeros(runs), np.zeros(runs), 0
-
-    def act(self, rng):
-        """Draw the actions; return them with their tickets 1 / (p + gamma)."""
-        self.rounds += 1
-        self.delays += self.pending
-        eta = self.scale / np.sqrt(2 * self.losses.shape[1] * self.rounds + self.delays)
-        self.losses -= self.losses.min(axis=1, keepdims=True)
-        weights = np.exp(-eta[:, None] * self.losses)
-        action = _pick(rng, weights)
-        return action, 1 / (weights[self.rows, action] / weights.sum(axis=1) + eta)
-
-
-class _DAdaMail:
-    """Mailbox of DAda-Exp3: importance-weighted losses and their number, by arrival."""
-
-    def __init__(self, base, slots, num_actions):
-        self.base, self.slots = base, slots
-        self.losses = np.zeros((slots, len(base.rows), num_actions))
-        self.number = np.zeros((slots, len(base.rows)))
-
-    def learn(self, t, action, state, loss, ticket, delay):
-        base, due, now = self.base, (t + delay) % self.slots, t % self.slots
-        self.losses[due, base.rows, action] += loss * ticket
-        self.number[due, base.rows] += 1
-        base.losses += self.losses[now]
-        base.pending += 1 - self.number[now]
-        self.losses[now] = self.number[now] = 0
-
-
-class _MetaMail:
-    """Mailbox of MetaBIO: losses per state and tickets of waiting rounds, by arrival."""
-
-    def __init__(self, base, slots, num_actions, num_states, radius):
-        runs = len(base.rows)
-        self.base, self.slots, self.radius = base, slots, radius
-        self.number = np.zeros((slots, runs, num_states))
-        self.losses = np.zeros((slots, runs, num_states))
-        self.tickets = np.zeros((slots, runs, num_states, num_actions), np.float32)
-        self.waiters = np.zeros((slots, runs))
-        self.count, self.total = np.zeros((2, runs, num_states))
-        self.outstanding = np.zeros(runs)
-
-    def _collect(self, now):
-        """Record the losses that arrive now; return the estimates [runs, S]."""
-        self.count += self.number[now]
-        self.total += self.losses[now]
-        self.outstanding += 1 - self.number[now].sum(axis=1)
-        self.number[now] = self.losses[now] = 0
-        n = np.maximum(self.count, 1)
-        return np.maximum(self.total / n - np.sqrt(self.radius / n), 0)
-
-    def _feed_waiting(self, now, estimate):
-        """Feed the waiting rounds that arrive now, if there are any."""
-        if self.waiters[now].any():
-            self.base.losses += np.einsum("rs,rsk->rk", estimate, self.tickets[now])
-            self.base.pending -= self.waiters[now]
-            self.waiters[now] = self.tickets[now] = 0
-
-    def learn(self, t, action, state, loss, ticket, delay):
-        base, rows = self.base, self.base.rows
-        due, now = (t + delay) % self.slots, t % self.slots
-        self.number[due, rows, state] += 1
-        self.losses[due, rows, state] += loss
-        estimate = self._collect(now)
-        self._feed_waiting(now, estimate)
-        wait = (self.count[rows, state] < self.outstanding) & (delay > 0)
-        base.losses[rows, action] += np.where(wait, 0, ticket * estimate[rows, state])
-        base.pending += wait
-        if wait.any():
-            self.waiters[due, rows] += wait
-            self.tickets[due, rows, state, action] += np.where(wait, ticket, 0)
-
-
-def play_vectorised(learner, P, theta, horizon, runs, seed, delta=0.1, delay=50, laplace=None):
-    """Final pseudo-regret [runs], all runs stepped together with arrays [runs, K].
-
-    `delay` is the fixed delay; `laplace=(location, scale)` takes its place when given.
-    """
-    P, theta = np.asarray(P, float), np.asarray(theta, float)
-    num_actions, num_states = P.shape
-    scale, radius = constants(learner, num_actions, num_states, horizon, delta)
-    rng = np.random.default_rng(seed)
-    location, spread = (delay, 0) if laplace is None else laplace
-    slots = math.ceil(location + TAIL * spread) + 2
-    base = _DAdaBatch(runs, num_actions, scale)
-    mail = _DAdaMail(base, slots, num_actions)
-    if radius is not None:
-        mail = _MetaMail(base, slots, num_actions, num_states, radius)
-    gaps, regret = P @ theta - (P @ theta).min(), np.zeros(runs)
-    for t in range(horizon):
-        action, ticket = base.act(rng)
-        state = _pick(rng, P[action])
-        loss = rng.random(runs) < theta[state]
-        delays = np.minimum(_delays(rng, runs, delay, laplace), slots - 1)
-        mail.learn(t, action, state, loss, ticket, delays)
-        regret += gaps[action]
     return regret

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, float_dtype, host, library_of, pytree, set_field
+from jaxbio.core import Array, float_dtype, host, pytree, set_field
 
 TAIL = 32 * math.log(2)  # -ln of the smallest uniform that 32 bits can make, (1/2) / 2**31
 
@@ -45,7 +45,7 @@ class FixedDelay:
         """A fixed delay serves any horizon."""
 
     def delay(self, key: Array, t: Array) -> Array:
-        return library_of(self.d).asarray(self.d, jnp.int32)
+        return jnp.asarray(self.d, jnp.int32)
 
     def longest(self) -> int:
         return int(np.max(host(self.d)))

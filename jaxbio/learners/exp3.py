@@ -6,7 +6,6 @@ import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jax import lax
 
 from jaxbio import checks
 from jaxbio.batching import cut

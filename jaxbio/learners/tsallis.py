@@ -40,7 +40,7 @@ def hybrid_minimiser(losses: Array, tsallis: Array, entropy: Array) -> Array:
     def outer(_: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
         level, y = now
         target = losses - level + entropy
-        for _ in range(INNER_STEPS):
+        for _step in range(INNER_STEPS):
             value = tsallis * y + 2.0 * entropy * jnp.log(y)
             y = jnp.maximum(y + (target - value) / (tsallis + 2.0 * entropy / y), 1.0)
         x = 1.0 / (y * y)

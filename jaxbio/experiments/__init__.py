@@ -1,0 +1,1 @@
+"""The paper's experiments: settings, and the claims that each of them checks."""

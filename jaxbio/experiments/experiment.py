@@ -1,0 +1,87 @@
+"""What an experiment is, and how it is played."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbio.environment.delays import LaplaceDelay
+from jaxbio.experiments.verdicts import MeanClaim
+from jaxbio.sweep import sweep
+
+# Location and scale: a scale of 0 is the fixed delay, so one program serves all four.
+PAPER_DELAYS = {"50": (50, 0), "100": (100, 0), "200": (200, 0), "Laplace(50, 25)": (50, 25)}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be varied in every experiment; the paper's choices, or ours where it is silent."""
+
+    horizon: int = 10_000
+    runs: int = 20
+    seed: int = 0
+    delta: float = 0.1
+    tuning: str = "corrected"
+    rounds: int = 200
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment of the paper as data.
+
+    environment, learners: of the options, as `sweep` takes them. axes: of the sweep. panels: the
+    axis with a panel for each value, or None. claims: what the paper says about it.
+    """
+
+    number: int
+    name: str
+    title: str
+    about: str
+    environment: Callable[[Options], Any]
+    learners: Callable[[Options], dict[str, Any]]
+    axes: Mapping[str, Sequence[Any]]
+    panels: str | None
+    claims: Callable[[Options], list[Any]]
+
+    def play(
+        self,
+        options: Options,
+        store: str | os.PathLike[str] | None = None,
+        progress: bool = True,
+    ) -> xr.Dataset:
+        """The experiment's sweep."""
+        return sweep(
+            self.environment(options),
+            self.learners(options),
+            dict(self.axes),
+            horizon=options.horizon,
+            runs=options.runs,
+            seed=options.seed,
+            rounds=options.rounds,
+            store=store,
+            progress=progress,
+        )
+
+
+def paper_delay(name: str) -> LaplaceDelay:
+    """One of the four delays of Experiments 1 and 2."""
+    return LaplaceDelay(*PAPER_DELAYS[name])
+
+
+def final(data: xr.Dataset, learner: str, **where: Any) -> np.ndarray:
+    """[runs]: final regret of a learner at a point of the grid."""
+    return data.final_regret.sel(learner=learner, **where).values
+
+
+def lower(better: str, worse: str, **where: Any) -> MeanClaim:
+    """The claim that one learner's regret is lower than another's at a point."""
+    place = ", ".join(f"{name} {value}" for name, value in where.items())
+    statement = f"{better} has lower regret than {worse}" + (f" at {place}" if place else "")
+    return MeanClaim(
+        statement, lambda data: final(data, worse, **where) - final(data, better, **where)
+    )

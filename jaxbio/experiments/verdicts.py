@@ -1,0 +1,111 @@
+"""Claims about a sweep, and what the runs say about them.
+
+A claim about means is a number per run (a paired difference: all learners meet the same worlds)
+that should be positive on average. Its interval is a bias-corrected bootstrap over runs
+(`scipy.stats.bootstrap`, BCa), its p-value that of the one-sample t-test against zero, corrected by
+Holm's method over all such claims of an experiment in both directions. A claim about facts holds in
+every run or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.stats
+import xarray as xr
+
+LEVEL = 0.05  # the probability that an experiment with nothing in it decides any claim
+RESAMPLES = 9999
+
+
+@dataclass(frozen=True)
+class MeanClaim:
+    """statement: in words; margin: dataset -> [runs], positive on average if the claim is true."""
+
+    statement: str
+    margin: Callable[[xr.Dataset], np.ndarray]
+
+
+@dataclass(frozen=True)
+class FactClaim:
+    """statement: in words; holds: dataset -> bool [runs]; figure: what to show of the facts."""
+
+    statement: str
+    holds: Callable[[xr.Dataset], np.ndarray]
+    figure: Callable[[xr.Dataset], str]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """outcome: "yes", "no" or "undecided". low, high: 95 % interval of the mean margin."""
+
+    statement: str
+    outcome: str
+    detail: str
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+
+
+def judge(claims: Sequence[Any], data: xr.Dataset, seed: int = 0) -> list[Verdict]:
+    """A verdict for each claim, in their order."""
+    margins = {
+        i: np.asarray(claim.margin(data), np.float64)
+        for i, claim in enumerate(claims)
+        if isinstance(claim, MeanClaim)
+    }
+    adjusted = dict(zip(margins, holm([two_sided(m) for m in margins.values()]), strict=True))
+    return [
+        _about_mean(claim, margins[i], adjusted[i], seed) if i in margins else _fact(claim, data)
+        for i, claim in enumerate(claims)
+    ]
+
+
+def two_sided(margin: np.ndarray) -> float:
+    """The p-value of a mean of zero; 0 or 1 where all runs agree."""
+    if len(margin) < 2:
+        return 1.0
+    if np.ptp(margin) == 0:
+        return float(margin[0] == 0)
+    return float(scipy.stats.ttest_1samp(margin, 0).pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction, in the order given."""
+    order = np.argsort(p_values)
+    adjusted, largest = np.empty(len(order)), 0.0
+    for rank, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - rank) * p_values[i]))
+        adjusted[i] = largest
+    return adjusted.tolist()
+
+
+def interval(margin: np.ndarray, seed: int) -> tuple[float, float]:
+    """A 95 % interval of the mean."""
+    if len(margin) < 2 or np.ptp(margin) == 0:
+        return float(margin.mean()), float(margin.mean())
+    found = scipy.stats.bootstrap(
+        (margin,),
+        np.mean,
+        n_resamples=RESAMPLES,
+        method="BCa",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return float(found.low), float(found.high)
+
+
+def _about_mean(claim: MeanClaim, margin: np.ndarray, p: float, seed: int) -> Verdict:
+    mean, (low, high) = float(margin.mean()), interval(margin, seed)
+    outcome = "undecided" if p > LEVEL else ("yes" if mean > 0 else "no")
+    detail = f"margin {mean:,.1f}, 95 % interval {low:,.1f} to {high:,.1f}, adjusted p {p:.2g}"
+    return Verdict(claim.statement, outcome, detail, mean, low, high, p)
+
+
+def _fact(claim: FactClaim, data: xr.Dataset) -> Verdict:
+    holds = np.asarray(claim.holds(data), bool)
+    detail = f"{claim.figure(data)}; in {holds.sum()} of {holds.size} runs"
+    return Verdict(claim.statement, "yes" if holds.all() else "no", detail)

@@ -1,0 +1,197 @@
+"""How a sweep is cut into blocks, and what it will take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxbio import checks, rng
+from jaxbio.blocks import stack
+from jaxbio.grid import HORIZON, Grid, Group
+from jaxbio.rollout import recorded_rounds
+
+KEEP = ("curves", "moments", "finals")
+WIDEST = {"cpu": 128}  # runs side by side; other platforms want thousands
+WIDEST_ELSEWHERE = 4096
+FEWEST = 8  # runs of one setting that fill a block of their own on CPU
+BLOCK_BYTES = 1 << 28  # a block's ring and stacked tables stay below this
+
+
+class Job:
+    """What is asked of every setting."""
+
+    def __init__(
+        self, grid: Grid, runs: int, seed: Any, rounds: Any, keep: str, paired: bool
+    ) -> None:
+        self.runs, self.seed = runs, checks.seed(seed)
+        self.keep, self.paired = checks.choice("keep", keep, KEEP), checks.boolean("paired", paired)
+        self.settings = grid.settings
+        if HORIZON in grid.axes and np.ndim(rounds) != 0:
+            raise ValueError("rounds must be a number where the horizon is an axis, but got a list")
+        horizons = sorted({setting.horizon for setting in grid.settings})
+        self.points = {horizon: recorded_rounds(rounds, horizon) for horizon in horizons}
+        lengths = {len(points) for points in self.points.values()}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"rounds={rounds!r} is more than the shortest horizon {horizons[0]}: "
+                f"record at most {min(lengths)} rounds"
+            )
+        self.length = lengths.pop()
+
+    def keys(self, members: np.ndarray) -> np.ndarray:
+        """uint32 [2, members] of (setting, run) pairs [members, 2]."""
+        if self.paired:
+            return rng.run_keys(self.seed, members[:, 1])
+        keys = np.empty((2, len(members)), np.uint32)
+        streams = np.array([self.settings[setting].stream for setting in members[:, 0]])
+        for stream in np.unique(streams):
+            mine = streams == stream
+            keys[:, mine] = rng.run_keys(self.seed, members[mine, 1], int(stream))
+        return keys
+
+
+class Block(NamedTuple):
+    """Runs played side by side. group: which program; members: int [members, 2], setting and run.
+
+    games: of each member, or the one that all play (stacked is False). width: with idle room.
+    """
+
+    group: int
+    members: np.ndarray
+    games: list[Any]
+    stacked: bool
+    width: int
+
+
+def cut_into_blocks(groups: list[Group], job: Job, width: int | None) -> list[Block]:
+    blocks = []
+    for number, found in enumerate(groups):
+        widest = _widest(found, width)
+        enough = FEWEST if jax.default_backend() == "cpu" else widest
+        if job.runs >= min(enough, widest) or _table_bytes(found) * widest > BLOCK_BYTES:
+            blocks += _own_blocks(number, found, job.runs, widest)
+        else:
+            blocks += _shared_blocks(number, found, job, widest)
+    return blocks
+
+
+def _widest(found: Group, width: int | None) -> int:
+    if width is not None:
+        return checks.integer("width", width, 1)
+    game = found.games[0]
+    per_run = 4 * 3 * game.known.ring_depth * game.lanes  # about three words for each play
+    widest = WIDEST.get(jax.default_backend(), WIDEST_ELSEWHERE)
+    while widest > FEWEST and widest * per_run > BLOCK_BYTES:
+        widest //= 2
+    return widest
+
+
+def _table_bytes(found: Group) -> int:
+    return sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(found.games[0]))
+
+
+def _own_blocks(number: int, found: Group, runs: int, widest: int) -> list[Block]:
+    """Blocks of one setting each, as equal as multiples of 8 can be."""
+    share = -(-runs // -(-runs // widest))
+    width = min(widest, -(-share // FEWEST) * FEWEST)
+    blocks = []
+    for game, setting in zip(found.games, found.settings, strict=True):
+        for first in range(0, runs, width):
+            own = np.arange(first, min(first + width, runs))
+            members = np.stack([np.full(len(own), setting), own], axis=1)
+            blocks.append(Block(number, members, [game], False, width))
+    return blocks
+
+
+def _shared_blocks(number: int, found: Group, job: Job, widest: int) -> list[Block]:
+    """Blocks of several settings with few runs each, all with the same horizon."""
+    game_of = dict(zip(found.settings, found.games, strict=True))
+    by_horizon: dict[int, list[int]] = {}
+    for setting in found.settings:
+        by_horizon.setdefault(job.settings[setting].horizon, []).append(setting)
+    most = max(len(settings) for settings in by_horizon.values()) * job.runs
+    width = min(widest, -(-most // FEWEST) * FEWEST)
+    blocks = []
+    for settings in by_horizon.values():
+        pairs = np.array([(setting, run) for setting in settings for run in range(job.runs)])
+        for first in range(0, len(pairs), width):
+            members = pairs[first : first + width]
+            games = [game_of[setting] for setting in members[:, 0]]
+            blocks.append(Block(number, members, games, True, width))
+    return blocks
+
+
+def game_of_block(block: Block) -> Any:
+    """The block's game; a block with room left plays its last member again."""
+    if not block.stacked:
+        return block.games[0]
+    return stack(block.games + block.games[-1:] * (block.width - len(block.games)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep will take. bytes_of_result: in memory; bytes_at_work: blocks in flight."""
+
+    settings: int
+    runs: int
+    rounds: int
+    programs: int
+    blocks: int
+    bytes_of_result: int
+    bytes_at_work: int
+
+    def __str__(self) -> str:
+        return (
+            f"sweep: {self.settings:,} settings, {self.runs:,} runs, {self.rounds:.3g} rounds in "
+            f"{self.blocks:,} blocks of {self.programs} program{'s' * (self.programs != 1)}; "
+            f"result {_size(self.bytes_of_result)}, at work {_size(self.bytes_at_work)}"
+        )
+
+
+def make_plan(grid: Grid, groups: list[Group], blocks: list[Block], job: Job, workers: int) -> Plan:
+    points = sum(cells.size for cells in grid.cells.values())
+    curves = {"curves": 2 * job.length * job.runs, "moments": 4 * job.length, "finals": 0}
+    per_point = 8 * (curves[job.keep] + 10 * job.runs)
+    at_work = [12 * found.games[0].known.ring_depth * found.games[0].lanes for found in groups]
+    return Plan(
+        settings=len(grid.settings),
+        runs=len(grid.settings) * job.runs,
+        rounds=sum(setting.horizon for setting in grid.settings) * job.runs,
+        programs=len({(block.group, block.stacked, block.width) for block in blocks}),
+        blocks=len(blocks),
+        bytes_of_result=per_point * (points + len(grid.settings)),
+        bytes_at_work=workers * max(at_work[block.group] * block.width for block in blocks),
+    )
+
+
+def refuse(plan: Plan, memory: float | None, keep: str) -> None:
+    limit = _free_memory() if memory is None else float(memory)
+    needed = plan.bytes_of_result + plan.bytes_at_work
+    if needed <= limit:
+        return
+    remedies = {"curves": "keep='moments' or fewer rounds=", "moments": "keep='finals'"}
+    if plan.bytes_at_work > plan.bytes_of_result:
+        remedy = "a smaller width= or fewer workers="
+    else:
+        remedy = remedies.get(keep, "fewer runs=, or several sweeps")
+    raise MemoryError(f"{plan}: more than the {_size(limit)} there are; use {remedy}")
+
+
+def _free_memory() -> float:
+    try:
+        with open("/proc/meminfo") as lines:
+            found = next(line for line in lines if line.startswith("MemAvailable"))
+        return 1024.0 * int(found.split()[1])
+    except (OSError, StopIteration):
+        return float("inf")
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} GB"
