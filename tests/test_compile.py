@@ -306,7 +306,9 @@ def look_back(game: Game, t: Any, carry: Any, acted: Any, learned: Any, slots: A
 @pytest.fixture
 def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that a test compiles with another step stays behind."""
-    programs = {s: blocks.kernel.Program(partial(blocks._play, stacked=s), 2) for s in (False, True)}
+    programs = {
+        s: blocks.kernel.Program(partial(blocks._play, stacked=s), 2) for s in (False, True)
+    }
     monkeypatch.setattr(blocks, "_programs", programs)
     monkeypatch.setattr(blocks, "_players", {})
 

@@ -46,7 +46,6 @@ import reference
 from helpers import DEEP, HORIZON, SHALLOW, Pair, Played, TableGame, pair
 
 import jaxbio as jb
-from jaxbio.learners import tsallis as solver
 
 EPS = 2.0**-24
 SAMPLED = 8 * math.sqrt(HORIZON) * EPS
@@ -289,10 +288,7 @@ def check_worth(family: str, games: list[Seen]) -> None:
 
 
 @pytest.mark.parametrize("case", list(float64_cases()))
-def test_float64_sequences_are_equal(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    if case.ours is not tsallis:  # it alone shows the solver as it is; these converge with less
-        monkeypatch.setattr(solver, "OUTER_STEPS", 9)
-        monkeypatch.setattr(solver, "INNER_STEPS", 3)
+def test_float64_sequences_are_equal(case: Case) -> None:
     with helpers.float_bits(64):
         games = play_tables(case, forced=False)
     for seen in games:
