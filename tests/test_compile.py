@@ -306,10 +306,8 @@ def look_back(game: Game, t: Any, carry: Any, acted: Any, learned: Any, slots: A
 @pytest.fixture
 def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that a test compiles with another step stays behind."""
-    programs = {
-        s: blocks.kernel.Program(partial(blocks._play, stacked=s), 2) for s in (False, True)
-    }
-    monkeypatch.setattr(blocks, "_programs", programs)
+    alone = blocks.kernel.Program(partial(blocks._play, stacked=False), donate_argnums=2)
+    monkeypatch.setattr(blocks, "_programs", {False: alone})
     monkeypatch.setattr(blocks, "_players", {})
 
 

@@ -62,7 +62,7 @@ CASES = {
         rings=((1024, 1),),
         jit=True,
         kernels=True,
-    ),  # fmt: skip
+    ),
     "metabio, fixed": Case(jb.make_learner("metabio"), fixed()),
     "metabio, laplace": Case(
         jb.make_learner("metabio"),
@@ -72,7 +72,7 @@ CASES = {
         rings=((4096, 40),),
         jit=True,
         kernels=True,
-    ),  # fmt: skip
+    ),
     "dada-exp3-skipping, laplace": Case(
         jb.make_learner("dada-exp3-skipping"), laplace(), rings=((4096, 19),)
     ),
