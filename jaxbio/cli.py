@@ -125,7 +125,7 @@ def _add_run(commands: Any) -> None:
         "jaxbio run paper-utility dada-exp3 metabio:delta=0.05 --set states 8 --figure out.png",
     )
     known = listing.everything()
-    made.add_argument("environment", choices=known["environments"], metavar="ENVIRONMENT")
+    made.add_argument("environment", choices=list(known["environments"]), metavar="ENVIRONMENT")
     made.add_argument("learners", nargs="+", metavar="LEARNER", help="a name, or name:option=value")
     made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
     made.add_argument("--delay", help="50, laplace:50,25, geometric:20 or uniform:0,100")
