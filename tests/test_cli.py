@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,4 +172,7 @@ def test_completion_script(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_module_runs_the_same_command() -> None:
-    assert importlib.util.find_spec("jaxbio.__main__") is not None
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxbio", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"jaxbio {jb.__version__}"
