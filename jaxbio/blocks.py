@@ -38,6 +38,7 @@ from jaxbio.rollout import (
 
 STOPS_PER_CALL = 64
 ROUNDS_PER_CALL = 1 << 16  # bounds the time between two looks at the host
+LARGE = 256  # numbers of a run
 LADDER = (2, 4, 6)  # arrivals of a round: a block takes the first of these that is enough
 
 
@@ -167,12 +168,18 @@ def _new_player(game: Game, width: int, stacked: bool) -> Player:
 
 
 def _reads_late(game: Game) -> bool:
-    """Are arrivals read in the round itself, no more than there are? So in native loops."""
+    """Are arrivals read in the round itself, only as many as there are?
+
+    Worth it in native loops, unless the learner keeps a large array: XLA copies such an array in
+    every round where branches of a conditional update it.
+    """
     if game.lanes == 1 or not kernel.is_available():
         return False
-    key, t = jnp.zeros(2, jnp.uint32), jnp.int32(1)
+    key, t = np.zeros(2, np.uint32), np.int32(1)
     shapes = jax.eval_shape(begin, game)
-    return kernel.is_emitted(jax.make_jaxpr(partial(step, game))(key, t, shapes).jaxpr)
+    if any(leaf.size >= LARGE for leaf in jax.tree.leaves(shapes.learner)):
+        return False
+    return kernel.is_emitted(jax.make_jaxpr(step)(game, key, t, shapes).jaxpr)
 
 
 class Progress(NamedTuple):
