@@ -147,7 +147,9 @@ class Player(NamedTuple):
 def compile_player(game: Game, width: int, stacked: bool) -> Player:
     """The player of blocks of `width` runs of games like this (stacked: leaves [..., width])."""
     key = (kernel.signature(game), width, stacked)
-    player = _players.get(key) or _new_player(game, width, stacked)
+    with _lock:
+        player = _players.get(key)
+    player = player or _new_player(game, width, stacked)
     with _lock:
         _players.pop(key, None)
         _players[key] = player  # the last one is the latest
