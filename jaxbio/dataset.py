@@ -82,7 +82,9 @@ def _merged(grid: Grid, blocks: list[Block], kept: Kept) -> dict[str, np.ndarray
 def _spread(grid: Grid, values: np.ndarray, dims: Iterable[str], name: str) -> Any:
     """values [settings, ...] at every point: an xarray variable [learner, *axes, ...]."""
     points = np.stack([values[cells] for cells in grid.cells.values()])
-    return ("learner", *grid.axes, *dims), points, _unit(name)
+    large = points.dtype == np.int64 and points.max() >= 2**31  # netCDF 3 has no such integers
+    encoding = {"dtype": "float64"} if large else {}
+    return ("learner", *grid.axes, *dims), points, _unit(name), encoding
 
 
 def _unit(name: str) -> dict[str, str]:
@@ -111,11 +113,10 @@ def _coordinates(grid: Grid, job: Job, quantiles: np.ndarray, time_name: str) ->
 
 def _attributes(grid: Grid, job: Job) -> dict[str, Any]:
     """What reproduces the result."""
-    seed = job.seed if isinstance(job.seed, int) else "a typed key"
     return {
         "title": "jaxbio sweep",
         "runs": job.runs,
-        "seed": seed,
+        "seed": _seed(job.seed),
         "paired": str(job.paired),
         "keep": job.keep,
         "horizon": json.dumps(sorted(job.points)),
@@ -123,6 +124,13 @@ def _attributes(grid: Grid, job: Job) -> dict[str, Any]:
         "python": platform.python_version(),
         "settings": json.dumps(describe(grid.settings)),
     } | {f"version_{name}": value for name, value in versions().items()}
+
+
+def _seed(seed: Any) -> Any:
+    """As netCDF 3 can hold it: a large number as text, and a typed key as its words."""
+    if isinstance(seed, int):
+        return seed if seed < 2**31 else str(seed)
+    return f"key of words {np.asarray(jax.random.key_data(seed)).tolist()}"
 
 
 def versions() -> dict[str, str]:

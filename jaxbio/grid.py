@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -24,7 +25,7 @@ HORIZON = "horizon"  # an axis that neither the environment nor a learner has to
 
 
 class Setting(NamedTuple):
-    """What one learner meets at some points of the grid. stream: which learner, by number."""
+    """What one learner meets at some points of the grid. stream: a number made of its label."""
 
     label: str
     stream: int
@@ -83,7 +84,7 @@ def make_grid(environment: Any, learners: Any, axes: Any, horizon: Any) -> Grid:
             )
     settings: list[Setting] = []
     cells: dict[str, np.ndarray] = {}
-    for stream, (label, build) in enumerate(builders.items()):
+    for label, build in builders.items():
         names = [name for name in axes if name in {HORIZON, *build_env.names, *build.names}]
         found: dict[tuple[int, ...], int] = {}
         shape = [len(values) for values in axes.values()]
@@ -97,9 +98,14 @@ def make_grid(environment: Any, learners: Any, axes: Any, horizon: Any) -> Grid:
                 length = int(values.get(HORIZON, horizon))
                 env, learner = build_env(where), build(where)
                 _check(env, learner, length, label, values)
-                settings.append(Setting(label, stream, env, learner, length, values))
+                settings.append(Setting(label, _stream(label), env, learner, length, values))
             cells[label][index] = found[own]
     return Grid(axes, settings, cells)
+
+
+def _stream(label: str) -> int:
+    """32 bits of a label: which worlds a learner meets must not depend on the others."""
+    return int.from_bytes(hashlib.sha256(label.encode()).digest()[:4], "big")
 
 
 def _checked_axes(axes: Any) -> dict[str, list[Any]]:
@@ -117,10 +123,17 @@ def _checked_axes(axes: Any) -> dict[str, list[Any]]:
         plain = [value.item() if isinstance(value, np.generic) else value for value in values]
         if not plain:
             raise ValueError(f"axis {name!r} must have at least one value, but it is empty")
-        if len(set(plain)) < len(plain):
+        if _repeated(plain):
             raise ValueError(f"axis {name!r} has a value twice: {plain}")
         checked[name] = plain
     return checked
+
+
+def _repeated(values: list[Any]) -> bool:
+    try:
+        return len(set(values)) < len(values)
+    except TypeError:  # lists and arrays
+        return any(np.array_equal(a, b) for a, b in itertools.combinations(values, 2))
 
 
 def _checked_learners(learners: Any) -> dict[str, Any]:
@@ -215,7 +228,8 @@ def describe(settings: list[Setting]) -> dict[str, Any]:
         entry |= dict(_fields("environment", setting.env))
         entry |= dict(_fields("learner", setting.learner))
         place = ", ".join(f"{name}={value}" for name, value in setting.values.items())
-        described.setdefault(setting.label, {})[place] = entry
+        places = described.setdefault(setting.label, {})
+        places[f"{place} ({len(places)})" if place in places else place] = entry
     return described
 
 
@@ -229,8 +243,45 @@ def _fields(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
         yield name, thing
     elif isinstance(thing, np.ndarray | np.generic | jax.Array):
         yield name, _values(np.asarray(thing))
+    elif isinstance(thing, list | tuple):
+        yield name, f"{type(thing).__qualname__} of {len(thing)}"
+        for i, part in enumerate(thing):
+            yield from _fields(f"{name}.{i}", part)
+    elif isinstance(thing, Mapping):
+        yield name, f"{type(thing).__qualname__} of {len(thing)}"
+        for key, part in thing.items():
+            yield from _fields(f"{name}.{key}", part)
+    elif isinstance(thing, partial):
+        yield from _fields(name, (thing.func, thing.args, thing.keywords))
+    elif inspect.isfunction(thing):
+        yield from _of_function(name, thing)
     else:
         yield name, getattr(thing, "__qualname__", type(thing).__qualname__)
+
+
+def _of_function(name: str, function: Any) -> Iterator[tuple[str, Any]]:
+    """What a schedule, or another function that a field holds, is made of."""
+    digest = hashlib.sha256(_code(function.__code__).encode()).hexdigest()
+    yield name, f"{function.__qualname__} sha256 {digest[:16]}"
+    for i, default in enumerate(function.__defaults__ or ()):
+        yield from _fields(f"{name}.default{i}", default)
+    yield from _captured(name, function)
+
+
+def _captured(name: str, function: Any) -> Iterator[tuple[str, Any]]:
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    for variable, cell in cells:
+        if cell.cell_contents is not function:
+            yield from _fields(f"{name}.{variable}", cell.cell_contents)
+
+
+def _code(code: Any) -> str:
+    constants = [
+        _code(part) if inspect.iscode(part) else repr(part)
+        for part in code.co_consts
+        if not isinstance(part, frozenset)  # in another order in every process
+    ]
+    return f"{code.co_code.hex()} {code.co_names} {constants}"
 
 
 def _values(array: np.ndarray) -> Any:

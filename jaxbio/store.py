@@ -12,7 +12,6 @@ import io
 import json
 import os
 import threading
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 HEADER = "header"
+MANIFEST = "settings.json"
 SHOWN = 6  # differences in a message
 
 
@@ -34,13 +34,14 @@ class Store:
         self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"store must be a folder, but {self.path} is a file")
-        for folder in (self.path, self.blocks, self.unfinished):
-            folder.mkdir(parents=True, exist_ok=True)
-        manifest = self.path / "settings.json"
+        self.path.mkdir(parents=True, exist_ok=True)
+        manifest = self.path / MANIFEST
         if not manifest.exists():
             self._refuse_strangers()
             _write(manifest, json.dumps(self.settings, indent=1).encode())
         self._compare(manifest)
+        for folder in (self.blocks, self.unfinished):
+            folder.mkdir(exist_ok=True)
 
     @property
     def blocks(self) -> Path:
@@ -51,16 +52,17 @@ class Store:
         return self.path / "unfinished"
 
     def _refuse_strangers(self) -> None:
-        known = {self.blocks.name, self.unfinished.name}
+        known = {self.blocks.name, self.unfinished.name, MANIFEST}
         strangers = sorted(
             entry.name
             for entry in self.path.iterdir()
             if entry.name not in known and not entry.name.startswith(".")
         )
-        if strangers or any(self.blocks.glob("*.npz")):
+        others = bool(strangers) or any(self.blocks.glob("*.npz"))
+        if others and not (self.path / MANIFEST).exists():  # made by another process, meanwhile?
             raise ValueError(
                 f"store {self.path} holds other files ({', '.join(strangers[:SHOWN]) or 'blocks'}) "
-                "and no settings.json: name an empty folder or a new one"
+                f"and no {MANIFEST}: name an empty folder or a new one"
             )
 
     def _compare(self, manifest: Path) -> None:
@@ -68,8 +70,8 @@ class Store:
             found = json.loads(manifest.read_bytes())
         except ValueError as error:
             raise ValueError(f"{manifest} cannot be read ({error}): name another store") from error
-        if found == self.settings:
-            return
+        if json.dumps(found, sort_keys=True) == json.dumps(self.settings, sort_keys=True):
+            return  # as text: NaN is not equal to itself
         changes = list(_differences(found, self.settings))
         rest = f"\n  and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
         raise ValueError(
@@ -84,7 +86,7 @@ class Store:
 
     def finished(self) -> set[int]:
         """The numbers of the blocks that are there."""
-        return {int(file.stem) for file in self.blocks.glob("[0-9]*.npz")}
+        return {int(file.stem) for file in self.blocks.glob("*.npz") if file.stem.isdecimal()}
 
     def has(self, block: int) -> bool:
         """Is the block there?"""
@@ -107,22 +109,32 @@ class Store:
     def load_progress(self, block: int) -> dict[str, np.ndarray] | None:
         """The state of a block on its way, if there is one."""
         file = self.unfinished / self._file(block).name
-        return self._unpacked(file, block) if file.exists() else None
+        try:
+            return self._unpacked(file, block)
+        except FileNotFoundError:  # never begun, or just finished by another process
+            return None
+
+    def _header(self, block: int) -> dict[str, Any]:
+        return {"sweep": self.fingerprint, "block": block}
 
     def _packed(self, block: int, arrays: dict[str, np.ndarray]) -> bytes:
-        header = json.dumps({"sweep": self.fingerprint, "block": block})
+        header = json.dumps(self._header(block) | {"arrays": sorted(arrays)})
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **{HEADER: np.array(header)}, **arrays)
         return buffer.getvalue()
 
     def _unpacked(self, file: Path, block: int) -> dict[str, np.ndarray]:
         try:
-            with np.load(file) as archive:  # the archive's checksums find what is torn
+            with np.load(file) as archive:  # its checksums find torn arrays
                 arrays = {name: archive[name] for name in archive.files}
             header = json.loads(str(arrays.pop(HEADER)))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            if header.pop("arrays") != sorted(arrays):  # nor do they know of arrays left out
+                raise ValueError("not all arrays are there")
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # whatever the readers of archives and arrays stumble over
             raise ValueError(f"{file} is torn ({error}): delete it and call again") from error
-        if header != {"sweep": self.fingerprint, "block": block}:
+        if header != self._header(block):
             raise ValueError(f"{file} belongs to another sweep: delete it and call again")
         return arrays
 

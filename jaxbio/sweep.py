@@ -117,11 +117,13 @@ def plan_sweep(
 def _checked_quantiles(quantiles: Any) -> np.ndarray:
     values = np.atleast_1d(np.asarray(quantiles, np.float64))
     if values.size and not ((values >= 0) & (values <= 1)).all():
-        raise ValueError(f"quantiles must lie in [0, 1], but got {list(quantiles)}")
+        raise ValueError(f"quantiles must lie in [0, 1], but got {values.tolist()}")
     return values
 
 
 def _processes(given: Any, store: Any) -> tuple[int, int]:
+    if given is not None and (not isinstance(given, Sequence) or len(given) != 2):
+        raise ValueError(f"processes must be (index, count), but got {given!r}")
     index, count = (jax.process_index(), jax.process_count()) if given is None else given
     index, count = checks.integer("processes", index, 0), checks.integer("processes", count, 1)
     if index >= count:
@@ -163,17 +165,18 @@ def _play_all(
     progress: bool,
 ) -> Kept:
     """Play what is missing; returns number of a block -> what is kept of it."""
-    finished = set() if store is None else store.finished()
+    finished = set() if store is None else store.finished() & set(range(len(blocks)))
     order = [number for number in _order(len(blocks), *processes) if number not in finished]
     total = [_rounds(block, job) for block in blocks]
     devices = jax.local_devices()
+    turns = {number: turn for turn, number in enumerate(order)}
     done: dict[int, dict[str, np.ndarray]] = {}
 
     def play(number: int, advance: Advance) -> dict[str, np.ndarray] | None:
         if store is not None and store.has(number):  # by another process, meanwhile
             advance(total[number])
             return None
-        block, device = blocks[number], devices[number % len(devices)]
+        block, device = blocks[number], devices[turns[number] % len(devices)]
         with jax.default_device(device):
             player = compile_player(game_of_block(block), block.width, block.stacked)
             arrays = _play_one(player, block, job, number, store, checkpoint, advance)

@@ -71,7 +71,7 @@ def two_sided(margin: np.ndarray) -> float:
         return 1.0
     if np.ptp(margin) == 0:
         return float(margin[0] == 0)
-    return float(scipy.stats.ttest_1samp(margin, 0).pvalue)
+    return float(scipy.stats.ttest_1samp(margin, 0)[1])
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -1,0 +1,191 @@
+"""What the tests of sweeps share: a small sweep, comparisons, and a script that plays it.
+
+    python tests/sweeping.py '{"out": "result.pickle", "store": "folder", ...}'
+
+plays `SMALL` in a process of its own, so that it can be killed, given other devices, or joined with
+others. Options besides those of `jb.sweep`:
+
+- out: where the pickled outcome goes; port: join another process through `jax.distributed`;
+- call: rounds per call of the program, so that blocks are played in several stretches;
+- pause: seconds spent around every renaming of a file;
+- hold: [n, file]: having saved n blocks, save no more before the file exists;
+- wait: leave only when that file exists.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import xarray as xr
+
+import jaxbio as jb
+
+HERE = Path(__file__)
+DELAYS, STATES = [2, 9, 5], [2, 4]
+
+
+def utility(delay: Any = 9, states: int = 4) -> jb.Environment:
+    """The paper's third problem with 3 actions; delay: a number, or delays."""
+    delays = jb.FixedDelay(delay) if isinstance(delay, int) else delay
+    return jb.make_environment("paper-utility", actions=3, states=states, delays=delays)
+
+
+# 12 blocks of one program.
+SMALL: dict[str, Any] = {
+    "environment": utility,
+    "learners": {"dada": jb.make_learner("dada-exp3")},
+    "axes": {"delay": DELAYS, "states": STATES},
+    "horizon": 300,
+    "runs": 16,
+    "rounds": 6,
+    "width": 8,
+    "progress": False,
+}
+BLOCKS = 12
+
+
+def small(**options: Any) -> xr.Dataset:
+    return jb.sweep(**(SMALL | options))
+
+
+@cache
+def small_alone() -> xr.Dataset:
+    """`SMALL` in this process, never interrupted."""
+    return small()
+
+
+def same(one: xr.Dataset, other: xr.Dataset) -> None:
+    """Equal in every bit, type and attribute."""
+    xr.testing.assert_identical(one, other)
+    for name in one.variables:
+        assert one[name].dtype == other[name].dtype, name
+
+
+def is_played_alike(cell: xr.Dataset, result: jb.Result) -> None:
+    """A point of a sweep holds what `simulate` gives there, bit for bit."""
+    assert np.array_equal(cell["round"], result.rounds)
+    np.testing.assert_array_equal(cell["regret"], result.regret)
+    np.testing.assert_array_equal(cell["loss"], result.loss)
+    np.testing.assert_array_equal(cell["final_regret"], result.final_regret)
+    assert result.info
+    for name, fact in result.info.items():
+        np.testing.assert_array_equal(cell[name], fact, err_msg=name)
+        assert cell[name].dtype == fact.dtype, name
+
+
+def blocks_in(store: Path) -> set[str]:
+    return {file.name for file in (store / "blocks").glob("*.npz")}
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain until {what}"
+        time.sleep(0.01)
+
+
+# --- processes
+
+
+class Outcome(NamedTuple):
+    """What a process has to tell: its dataset, the blocks that it saved, block -> its device."""
+
+    dataset: xr.Dataset
+    saved: list[int]
+    devices: dict[int, str]
+
+
+def start(cache_dir: Path, options: dict[str, Any], **variables: str) -> subprocess.Popen[str]:
+    """The script in a process of its own. Programs compiled by one are kept for the next."""
+    given = {
+        "PYTHONPATH": str(HERE.parents[1]),
+        "JAX_COMPILATION_CACHE_DIR": str(cache_dir),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    environment = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+    return subprocess.Popen(
+        [sys.executable, str(HERE), json.dumps(options)],
+        env=environment | given | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], out: Path) -> Outcome:
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors[-3000:]
+    return Outcome(*pickle.loads(out.read_bytes()))
+
+
+def _stretch_renaming(pause: float) -> None:
+    rename = os.replace
+
+    def replace(source: Any, target: Any) -> None:
+        time.sleep(pause / 2)
+        rename(source, target)
+        time.sleep(pause / 2)
+
+    os.replace = replace
+
+
+def _watch(hold: tuple[int, str] | None) -> tuple[list[int], dict[int, str]]:
+    """Lists that will hold the blocks saved and the device of each block."""
+    from jaxbio.store import Store
+
+    module: Any = sys.modules["jaxbio.sweep"]
+    saved: list[int] = []
+    devices: dict[int, str] = {}
+    save, play_one, lock = Store.save, module._play_one, threading.Lock()
+
+    def watched_save(self: Any, block: int, arrays: Any) -> None:
+        with lock:
+            if hold and len(saved) >= hold[0]:
+                wait_until(Path(hold[1]).exists, "told to go on")
+            save(self, block, arrays)
+            saved.append(block)
+
+    def watched_play(player: Any, block: Any, job: Any, number: int, *rest: Any) -> Any:
+        kept = play_one(player, block, job, number, *rest)
+        (device,) = jax.tree.leaves(player.spare[-1])[0].devices()  # where it was really played
+        devices[number] = str(device)
+        return kept
+
+    Store.save, module._play_one = watched_save, watched_play
+    return saved, devices
+
+
+def main(options: dict[str, Any]) -> None:
+    from jaxbio import blocks
+
+    out, port, wait = (options.pop(name, None) for name in ("out", "port", "wait"))
+    saved, devices = _watch(options.pop("hold", None))
+    blocks.ROUNDS_PER_CALL = options.pop("call", blocks.ROUNDS_PER_CALL)
+    _stretch_renaming(options.pop("pause", 0.0))
+    if port is not None:  # the settings with which a killed process can come back
+        index = options.pop("index")
+        jax.config.update("jax_enable_recoverability", True)
+        jax.distributed.initialize(f"127.0.0.1:{port}", num_processes=2, process_id=index)
+        assert jax.process_count() == 2
+    print("ready", flush=True)
+    dataset = small(**options)
+    Path(f"{out}.part").write_bytes(pickle.dumps((dataset, saved, devices)))
+    Path(f"{out}.part").rename(out)
+    if wait is not None:
+        wait_until(Path(wait).exists, "the other process is done")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

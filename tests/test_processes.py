@@ -1,0 +1,164 @@
+"""Processes that are killed, that share their work, and that come back.
+
+How `jax.distributed` takes a loss (jax 0.10): by default its service stops every process when one
+is lost, or as soon as the lost one comes back. With `jax.config.update("jax_enable_recoverability",
+True)` before `jax.distributed.initialize` the others go on and a process that was killed may join
+again, except for process 0, in which the service lives: without it the others are stopped, and all
+have to be started again. And then process 0 must be the last to leave, since it no longer waits for
+the others at the end. A sweep exchanges nothing but files, so `processes=(index, count)` without
+`jax.distributed` does the same and is free of all that. Both ways are tested here.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sweeping import (
+    BLOCKS,
+    Outcome,
+    blocks_in,
+    finish,
+    same,
+    small,
+    small_alone,
+    start,
+    wait_until,
+)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Programs that the processes leave for each other."""
+    return tmp_path_factory.mktemp("programs")
+
+
+@pytest.fixture
+def begun() -> Iterator[list[Any]]:
+    """Processes that do not outlive the test."""
+    processes: list[Any] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+# --- one process, killed
+
+
+def test_killed_at_any_time_it_goes_on_to_the_same_bits(
+    tmp_path: Path, programs: Path, begun: list[Any]
+) -> None:
+    """Blocks are played in three stretches with a checkpoint after each, two blocks at a time."""
+    moments = random.Random(3)
+    store, out = tmp_path / "store", tmp_path / "out"
+    options = {"store": str(store), "out": str(out), "call": 100, "checkpoint": 0, "workers": 2}
+    counts = []
+    for least in (1, 5):  # blocks that are there before the clock of the kill starts
+        process = start(programs, options | {"pause": 0.06})
+        begun.append(process)
+        assert process.stdout.readline() == "ready\n"
+        wait_until(lambda least=least: len(blocks_in(store)) >= least, f"{least} blocks are there")
+        time.sleep(moments.uniform(0, 0.15))
+        process.kill()
+        process.communicate()
+        counts.append(len(blocks_in(store)))
+    assert not out.exists()
+    assert 0 < counts[0] < counts[1] < BLOCKS  # killed in the middle, both times
+    before = {name: (store / "blocks" / name).stat().st_mtime_ns for name in blocks_in(store)}
+    outcome = finish(start(programs, options), out)
+    same(outcome.dataset, small_alone())
+    assert sorted(outcome.saved) == sorted(set(range(BLOCKS)) - {int(name[:7]) for name in before})
+    for name, written in before.items():
+        assert (store / "blocks" / name).stat().st_mtime_ns == written
+
+
+# --- two processes
+
+
+class Pair:
+    """Two processes with one store. Each stops after two blocks until it is told to go on."""
+
+    def __init__(self, folder: Path, programs: Path, begun: list[Any], port: int | None) -> None:
+        self.folder, self.programs, self.begun, self.port = folder, programs, begun, port
+        self.store = folder / "store"
+
+    def out(self, index: int) -> Path:
+        return self.folder / f"out{index}"
+
+    def start(self, index: int, hold: bool = True) -> Any:
+        options: dict[str, Any] = {"store": str(self.store), "out": str(self.out(index))}
+        if self.port is None:
+            options["processes"] = [index, 2]
+        else:
+            options |= {"port": self.port, "index": index}
+            options |= {"wait": str(self.out(1))} if index == 0 else {}
+        if hold:
+            options["hold"] = [2, str(self.folder / "go")]
+        process = start(self.programs, options)
+        self.begun.append(process)
+        return process
+
+    def both_have_begun(self) -> None:
+        wait_until(lambda: len(blocks_in(self.store)) == 4, "each has saved two blocks")
+
+    def go(self) -> None:
+        (self.folder / "go").touch()
+
+    def finish(self, *processes: Any) -> list[Outcome]:
+        return [finish(process, self.out(i)) for i, process in enumerate(processes)]
+
+
+def test_two_processes_give_the_dataset_of_one(
+    tmp_path: Path, programs: Path, begun: list[Any]
+) -> None:
+    pair = Pair(tmp_path, programs, begun, free_port())
+    both = [pair.start(0), pair.start(1)]
+    pair.both_have_begun()
+    pair.go()
+    outcomes = pair.finish(*both)
+    for index, outcome in enumerate(outcomes):
+        same(outcome.dataset, small_alone())
+        assert {block % 2 for block in outcome.saved[:2]} == {index}  # its own share comes first
+    assert {*outcomes[0].saved, *outcomes[1].saved} == set(range(BLOCKS))
+
+
+@pytest.mark.parametrize(
+    ("distributed", "victim"), [(True, 1), (False, 0)], ids=["jax.distributed", "by hand"]
+)
+def test_one_of_two_is_killed_and_comes_back(
+    tmp_path: Path, programs: Path, begun: list[Any], distributed: bool, victim: int
+) -> None:
+    pair = Pair(tmp_path, programs, begun, free_port() if distributed else None)
+    both = [pair.start(0), pair.start(1)]
+    pair.both_have_begun()
+    both[victim].kill()
+    both[victim].communicate()
+    assert len(blocks_in(pair.store)) == 4
+    both[victim] = pair.start(victim, hold=False)  # the other one still waits
+    wait_until(lambda: len(blocks_in(pair.store)) > 4, "the one that came back has saved a block")
+    assert both[1 - victim].poll() is None
+    pair.go()
+    outcomes = pair.finish(*both)
+    for outcome in outcomes:
+        same(outcome.dataset, small_alone())
+    assert outcomes[victim].saved
+    assert outcomes[1 - victim].saved
+
+
+def test_a_process_alone_plays_what_others_leave(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    same(small(store=store, processes=(1, 3)), small_alone())
+    assert len(blocks_in(store)) == BLOCKS
+    same(small(store=store, processes=(0, 3)), small_alone())

@@ -1,0 +1,444 @@
+"""The store of a sweep: whole blocks or none, never those of another sweep, and none lost.
+
+Most sweeps here share one program; killing processes is in test_processes.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+import pytest
+from sweeping import BLOCKS, SMALL, blocks_in, same, small, small_alone, utility
+
+import jaxbio as jb
+from jaxbio import blocks
+from jaxbio.grid import describe, make_grid
+from jaxbio.store import Store
+
+sweep_module: Any = sys.modules["jaxbio.sweep"]
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """(block, round that it started from) of every block played."""
+    starts: list[tuple[int, int]] = []
+    number, play_one, play_block = [0], sweep_module._play_one, sweep_module.play_block
+
+    def watched_one(player: Any, block: Any, job: Any, n: int, *rest: Any) -> Any:
+        number[0] = n
+        return play_one(player, block, job, n, *rest)
+
+    def watched_block(*args: Any) -> Any:
+        resume = args[5]
+        starts.append((number[0], resume.last if resume else 0))
+        return play_block(*args)
+
+    monkeypatch.setattr(sweep_module, "_play_one", watched_one)
+    monkeypatch.setattr(sweep_module, "play_block", watched_block)
+    return starts
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with all blocks of `SMALL`. To be copied."""
+    store = tmp_path_factory.mktemp("finished") / "deep" / "store"
+    same(small(store=store), small_alone())
+    return store
+
+
+@pytest.fixture
+def store(finished: Path, tmp_path: Path) -> Path:
+    """A finished store to spoil."""
+    return Path(shutil.copytree(finished, tmp_path / "store"))
+
+
+def block(store: Path, number: int) -> Path:
+    return store / "blocks" / f"{number:07d}.npz"
+
+
+# --- going on
+
+
+def test_a_finished_store_plays_nothing(store: Path, played: list[tuple[int, int]]) -> None:
+    same(small(store=str(store)), small_alone())
+    assert played == []
+
+
+def test_only_missing_blocks_are_played(store: Path, played: list[tuple[int, int]]) -> None:
+    for number in (1, 4, 11):
+        block(store, number).unlink()
+    same(small(store=store, workers=1), small_alone())
+    assert played == [(1, 0), (4, 0), (11, 0)]
+    assert len(blocks_in(store)) == BLOCKS
+    assert not any((store / "unfinished").iterdir())
+
+
+def test_workers_progress_and_processes_are_not_settings(store: Path) -> None:
+    same(small(store=store, workers=3, checkpoint=1, processes=(1, 4)), small_alone())
+
+
+def test_leftovers_of_a_kill_are_harmless(store: Path) -> None:
+    """A scratch file of a write that never ended, in every folder; the block is missing."""
+    name = block(store, 3).name
+    for folder in (store, store / "blocks", store / "unfinished"):
+        (folder / f".{name}.999.1").write_bytes(b"half of a blo")
+    block(store, 3).unlink()
+    same(small(store=store), small_alone())
+
+
+def test_a_kill_before_the_settings_were_there_is_harmless(tmp_path: Path) -> None:
+    (tmp_path / ".settings.json.999.1").write_text("{")
+    (tmp_path / "blocks").mkdir()
+    same(small(store=tmp_path), small_alone())
+
+
+def test_a_crash_before_the_renaming_leaves_no_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = os.replace
+
+    def crash(source: Any, target: Any) -> None:
+        if Path(target).name == "0000002.npz":
+            raise OSError("the machine is gone")
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", crash)
+        with pytest.raises(OSError, match="the machine is gone"):
+            small(store=tmp_path, workers=1)
+    assert blocks_in(tmp_path) == {"0000000.npz", "0000001.npz"}
+    assert len(list((tmp_path / "blocks").iterdir())) == 2  # and no scratch file
+    same(small(store=tmp_path), small_alone())
+
+
+# --- files that cannot be used
+
+
+def torn(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def flipped(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def an_array(file: Path) -> None:
+    with open(file, "wb") as stream:
+        np.save(stream, np.zeros(3))
+
+
+@pytest.mark.parametrize("spoil", [torn, emptied, flipped, an_array])
+def test_a_torn_block_is_named(store: Path, spoil: Callable[[Path], None]) -> None:
+    spoil(block(store, 5))
+    with pytest.raises(ValueError, match=r"blocks/0000005\.npz is torn .*delete it and call again"):
+        small(store=store)
+    block(store, 5).unlink()
+    same(small(store=store), small_alone())
+
+
+def test_no_flipped_bit_is_ever_used(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store", {"seed": 1})
+    arrays = {"regret": np.linspace(0, 1, 12).reshape(3, 4), "info.arrived": np.arange(4)}
+    store.save(0, arrays)
+    file = tmp_path / "store" / "blocks" / "0000000.npz"
+    whole = file.read_bytes()
+    used = 0
+    for place in range(len(whole)):
+        other = bytes([whole[place] ^ (1 << place % 8)])
+        file.write_bytes(whole[:place] + other + whole[place + 1 :])
+        try:
+            found = store.load(0)
+        except ValueError:
+            continue
+        used += 1  # a bit that says nothing: of a date, say
+        assert found.keys() == arrays.keys()
+        assert all(np.array_equal(found[name], arrays[name]) for name in arrays)
+    assert used < len(whole) / 4
+    for length in range(0, len(whole), 7):
+        file.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="is torn"):
+            store.load(0)
+
+
+def test_a_block_of_another_sweep_is_named(store: Path, tmp_path: Path) -> None:
+    small(store=tmp_path / "other", seed=1)
+    shutil.copy(block(tmp_path / "other", 5), block(store, 5))
+    with pytest.raises(ValueError, match=r"0000005\.npz belongs to another sweep: delete it"):
+        small(store=store)
+
+
+def test_another_block_of_the_same_sweep_is_named(store: Path) -> None:
+    shutil.copy(block(store, 4), block(store, 5))
+    with pytest.raises(ValueError, match=r"0000005\.npz belongs to another sweep: delete it"):
+        small(store=store)
+
+
+def test_files_that_are_no_blocks_are_left_alone(store: Path) -> None:
+    shutil.copy(block(store, 4), block(store, 99))
+    shutil.copy(block(store, 4), store / "blocks" / "0000004 (copy).npz")
+    (store / "notes.txt").write_text("mine")
+    same(small(store=store), small_alone())
+
+
+# --- a store of something else
+
+
+def refused(store: Path, **options: Any) -> str:
+    with pytest.raises(ValueError, match="holds a sweep with other settings") as caught:
+        small(store=store, **options)
+    return str(caught.value)
+
+
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "seed": ({"seed": 7}, "seed: was 0, now 7"),
+    "runs": ({"runs": 24}, "runs: was 16, now 24"),
+    "keep": ({"keep": "finals"}, 'keep: was "curves", now "finals"'),
+    "paired": ({"paired": False}, "paired: was true, now false"),
+    "rounds": ({"rounds": 5}, "rounds / 300: was [50, 100, 150, 200, 250, 300], now [60,"),
+    "width": ({"width": 16}, "widths: was [8], now [16]"),
+    "axis": (
+        {"axes": SMALL["axes"] | {"delay": [2, 9, 6]}},
+        "axes / delay: was [2, 9, 5], now [2, 9, 6]",
+    ),
+    "label": ({"learners": {"Dada": jb.make_learner("dada-exp3")}}, "dada: only in the store"),
+    "learner's number": (
+        {"learners": {"dada": jb.make_learner("dada-exp3", delta=0.2)}},
+        "learners / dada / delay=2, states=2 / learner.delta: was 0.1, now 0.2",
+    ),
+    "environment": (
+        {"environment": lambda delay, states: utility(delay + 1, states)},
+        "environment.delays.d: was 2, now 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_changed_settings_are_refused_and_told(what: str, store: Path) -> None:
+    options, message = CHANGES[what]
+    assert message in refused(store, **options)
+    same(small(store=store), small_alone())  # the store is as it was
+
+
+def test_another_version_is_refused(store: Path) -> None:
+    settings = json.loads((store / "settings.json").read_text())
+    settings["versions"]["jaxlib"] = "0.1"
+    (store / "settings.json").write_text(json.dumps(settings))
+    assert 'versions / jaxlib: was "0.1", now' in refused(store)
+
+
+def test_many_differences_are_cut_short(store: Path) -> None:
+    text = refused(store, learners={"dada": jb.make_learner("dada-exp3", delta=0.2, scale=2)})
+    assert "and 6 more" in text
+    assert "Name another store" in text
+
+
+def described(learner: Any, **axes: Any) -> Any:
+    grid = make_grid(utility(), {"x": learner}, axes, 100)
+    return describe(grid.settings)["x"]
+
+
+def test_what_a_learner_holds_is_part_of_the_settings() -> None:
+    """Schedules and large tables too."""
+
+    def scaled(schedule: Any) -> Any:
+        return described(jb.DAdaExp3(scale=schedule))
+
+    linear = optax.linear_schedule
+    assert scaled(linear(3.0, 0.1, 50)) == scaled(linear(3.0, 0.1, 50))
+    assert scaled(linear(3.0, 0.1, 50)) != scaled(linear(3.0, 0.1, 60))
+    assert scaled(lambda t: 1.0 / t) != scaled(lambda t: 2.0 / t)
+    assert scaled(lambda t: jax.numpy.sin(t)) != scaled(lambda t: jax.numpy.cos(t))
+
+
+def test_points_whose_text_is_the_same_are_described_apart() -> None:
+    """Long tables are printed with dots in the middle."""
+    tables = [np.full(2000, 3) for _ in range(2)]
+    tables[1][1000] = 4
+    axis = [jb.TableDelay(table) for table in tables]
+    assert str(axis[0]) == str(axis[1])
+    grid = make_grid(
+        lambda d: jb.make_environment("paper-stochastic", delays=d),
+        {"x": jb.UCB1()},
+        {"d": axis},
+        99,
+    )
+    first, second = describe(grid.settings)["x"].values()
+    assert first["environment.delays.delays"] != second["environment.delays.delays"]
+
+
+def test_not_a_number_is_equal_to_itself(tmp_path: Path) -> None:
+    Store(tmp_path, {"rate": float("nan"), "most": float("inf")})
+    Store(tmp_path, {"rate": float("nan"), "most": float("inf")})
+    with pytest.raises(ValueError, match="most: was Infinity, now 1"):
+        Store(tmp_path, {"rate": float("nan"), "most": 1})
+
+
+def test_a_folder_of_other_things_is_refused_and_untouched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(
+        ValueError, match=r"holds other files \(thesis\.tex\) and no settings\.json"
+    ):
+        small(store=tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_blocks_without_settings_are_refused(store: Path) -> None:
+    (store / "settings.json").unlink()
+    with pytest.raises(ValueError, match=r"holds other files \(blocks\) and no settings\.json"):
+        small(store=store)
+
+
+def test_unreadable_settings_are_named(store: Path) -> None:
+    torn(store / "settings.json")
+    with pytest.raises(ValueError, match=r"settings\.json cannot be read .*: name another store"):
+        small(store=store)
+
+
+def test_a_store_must_be_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("")
+    with pytest.raises(ValueError, match=r"store must be a folder, but .*store is a file"):
+        small(store=tmp_path / "store")
+
+
+def test_two_processes_may_open_a_new_store_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One has made it, and saved a block, after the other found nothing there."""
+    look = Store._refuse_strangers
+
+    def late(self: Store) -> None:
+        monkeypatch.setattr(Store, "_refuse_strangers", look)
+        Store(tmp_path, {"seed": 1}).save(0, {"x": np.arange(3)})
+        look(self)
+
+    monkeypatch.setattr(Store, "_refuse_strangers", late)
+    store = Store(tmp_path, {"seed": 1})
+    assert store.finished() == {0}
+    assert np.array_equal(store.load(0)["x"], np.arange(3))
+
+
+# --- inside a block
+
+
+class Interrupting:
+    """A bar that presses Ctrl-C after some stretches."""
+
+    def __init__(self, stretches: int) -> None:
+        self.left = stretches
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+    def update(self, rounds: int) -> None:
+        if rounds:
+            self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+
+RANDOM = jb.UniformDelay(8, 9)
+LONG = {"horizon": 730, "rounds": 5, "runs": 8, "axes": {"delay": [9]}, "checkpoint": 0}
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, stretches: int, **options: Any) -> None:
+    """Play until so many stretches of 100 rounds are over."""
+    with monkeypatch.context() as patch:
+        shown = Interrupting(stretches)
+        patch.setattr(sweep_module, "bar", lambda *_, **__: shown)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            small(workers=1, **options)
+    assert "the same call goes on" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("delay", [9, RANDOM], ids=["fixed", "random"])
+def test_a_long_run_goes_on_from_its_middle(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    played: list[tuple[int, int]],
+    delay: Any,
+) -> None:
+    options = LONG | {"axes": {"delay": [delay]}}
+    if delay is RANDOM:
+        monkeypatch.setattr("jaxbio.grid.ring_sizes", lambda *_: (16, 2))
+    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    expected = small(**options)
+    played.clear()
+    interrupted(monkeypatch, 4, store=tmp_path, **options)
+    assert [file.name for file in (tmp_path / "unfinished").iterdir()] == ["0000000.npz"]
+    interrupted(monkeypatch, 2, store=tmp_path, **options)
+    same(small(store=tmp_path, **options), expected)
+    begun = [last for _, last in played]
+    assert begun[0] == 0
+    assert 300 <= begun[1] <= 400
+    assert begun[1] < begun[2] < 730
+    assert not any((tmp_path / "unfinished").iterdir())
+
+
+def test_a_torn_checkpoint_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    interrupted(monkeypatch, 4, store=tmp_path, **LONG)
+    torn(tmp_path / "unfinished" / "0000000.npz")
+    with pytest.raises(ValueError, match=r"unfinished/0000000\.npz is torn"):
+        small(store=tmp_path, **LONG)
+    (tmp_path / "unfinished" / "0000000.npz").unlink()
+    same(small(store=tmp_path, **LONG), small(**LONG))
+
+
+def test_checkpoints_are_no_more_frequent_than_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    saved: list[int] = []
+    monkeypatch.setattr(Store, "save_progress", lambda self, number, _: saved.append(number))
+    small(store=tmp_path / "often", **LONG)
+    assert len(saved) >= 7
+    saved.clear()
+    small(store=tmp_path / "seldom", **LONG | {"checkpoint": 1000})
+    assert saved == []
+
+
+def test_a_checkpoint_that_another_process_just_removed_is_no_error(tmp_path: Path) -> None:
+    store = Store(tmp_path, {})
+    assert store.load_progress(3) is None
+    store.save_progress(3, {"last": np.array(5)})
+    assert store.load_progress(3) == {"last": np.array(5)}
+    store.save(3, {"x": np.arange(2)})
+    assert store.load_progress(3) is None
+
+
+def test_a_run_that_needs_more_lanes_is_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a store and checkpoints as without."""
+    options = LONG | {"axes": {"delay": [RANDOM]}}
+    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr("jaxbio.grid.ring_sizes", lambda *_: (16, 2))  # enough: 8 or 9 rounds late
+    expected = small(**options)
+    compiled = blocks.compile_player
+    tried: list[int] = []
+    monkeypatch.setattr(
+        blocks,
+        "compile_player",
+        lambda game, *rest: tried.append(game.lanes) or compiled(game, *rest),
+    )
+    monkeypatch.setattr("jaxbio.grid.ring_sizes", lambda *_: (16, 1))
+    same(small(store=tmp_path, **options), expected)
+    assert tried == [2]
