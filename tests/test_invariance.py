@@ -229,9 +229,7 @@ def stained(carry: Any) -> Any:
 @pytest.mark.parametrize(
     "name", ["dada-exp3, fixed", "metabio, laplace", "dada-exp3-skipping, laplace"]
 )
-def test_what_earlier_blocks_left_does_not_matter(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_earlier_blocks_left_does_not_matter(name: str) -> None:
     case = CASES[name]
     expected = play(case)
     play(case, seed=SEED + 1, horizon=HORIZON + 9)

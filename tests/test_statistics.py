@@ -19,6 +19,7 @@ import pytest
 from scipy import stats
 
 import jaxbio as jb
+from jaxbio import blocks
 
 sim = importlib.import_module("jaxbio.simulate")
 pytestmark = pytest.mark.slow
@@ -31,7 +32,10 @@ Z = 4.5
 
 @pytest.fixture(autouse=True)
 def _few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rings of two sizes only, so that different delays share their programs."""
+    """Rings of two sizes only, so that different delays share their programs, and fewer branches
+    in these. No other test has blocks of this width.
+    """
+    monkeypatch.setattr(blocks, "LADDER", (6,))
     sizes = {True: (256, 1), False: (1024, 12)}
     monkeypatch.setattr(sim, "ring_sizes", lambda env, *_: sizes[env.delays.constant])
 
