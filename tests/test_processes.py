@@ -68,6 +68,7 @@ def test_killed_at_any_time_it_goes_on_to_the_same_bits(
     for least in (1, 5):  # blocks that are there before the clock of the kill starts
         process = start(programs, options | {"pause": 0.06})
         begun.append(process)
+        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         wait_until(lambda least=least: len(blocks_in(store)) >= least, f"{least} blocks are there")
         time.sleep(moments.uniform(0, 0.15))

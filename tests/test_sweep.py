@@ -18,6 +18,8 @@ import xarray as xr
 from sweeping import HERE, SMALL, is_played_alike, same, small, small_alone, utility
 
 import jaxbio as jb
+from jaxbio.dataset import _spread
+from jaxbio.grid import make_grid
 from jaxbio.moments import merged, moments
 
 COMPILED: list[str] = []
@@ -39,7 +41,7 @@ def metabio(delta: float) -> Any:
 
 
 BOTH: dict[str, Any] = {"dada": DADA, "metabio": metabio}
-AXES: dict[str, Any] = {"delay": [9, 2], "states": [2, 4], "delta": [0.1, 0.3]}
+AXES: dict[str, Any] = {"delay": [9, 12], "states": [2, 4], "delta": [0.1, 0.3]}
 
 
 def play(**options: Any) -> xr.Dataset:
@@ -56,7 +58,8 @@ def alone(env: jb.Environment, learner: Any, runs: int, **options: Any) -> jb.Re
 
 @pytest.fixture(scope="module")
 def own_blocks() -> xr.Dataset:
-    return play(runs=9)
+    """Two blocks for each setting, one with room left."""
+    return play(runs=9, width=8)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +115,6 @@ def test_netcdf_and_back(seed: Any, tmp_path: Path) -> None:
     learner = lambda scale, name, flag: jb.make_learner("dada-exp3", scale=scale)  # noqa: E731
     given = jax.random.key(5, impl="threefry2x32") if seed == "key" else seed
     data = play(learners={"dada": learner}, axes=axes, runs=9, quantiles=[0.5], seed=given)
-    data["total_delay"] += 0
     data.to_netcdf(tmp_path / "data.nc", engine="scipy")
     with xr.open_dataset(tmp_path / "data.nc", engine="scipy") as back:
         xr.testing.assert_equal(back.load(), data)
@@ -125,11 +127,10 @@ def test_netcdf_and_back(seed: Any, tmp_path: Path) -> None:
 
 def test_totals_past_2_to_the_31_survive_netcdf(tmp_path: Path) -> None:
     """The sum of delays of a long run is an int64, which netCDF 3 does not have."""
-    data = play(
-        learners={"dada": DADA}, axes={"delay": [60_000]}, horizon=80_000, runs=8, keep="finals"
-    )
+    grid = make_grid(utility(), {"dada": DADA}, {}, 10**6)
+    total = np.array([[2**31 - 1, 2**31, 2**40 + 1]])
+    data = xr.Dataset({"total_delay": _spread(grid, total, ["run"], "info.total_delay")})
     assert data["total_delay"].dtype == np.int64
-    assert (data["total_delay"] > 2**31).all()
     data.to_netcdf(tmp_path / "data.nc", engine="scipy")
     with xr.open_dataset(tmp_path / "data.nc", engine="scipy") as back:
         xr.testing.assert_equal(back.load(), data)
@@ -171,8 +172,8 @@ def test_random_delays(runs: int) -> None:
     def env(high: int) -> jb.Environment:
         return utility(jb.UniformDelay(0, high))
 
-    data = play(environment=env, learners={"dada": DADA}, axes={"high": [3, 9]}, runs=runs)
-    for high in (3, 9):
+    data = play(environment=env, learners={"dada": DADA}, axes={"high": [8, 9]}, runs=runs)
+    for high in (8, 9):
         is_played_alike(data.sel(learner="dada", high=high), alone(env(high), DADA, runs))
 
 
@@ -211,6 +212,8 @@ def test_the_horizon_as_an_axis(runs: int) -> None:
         cell = data.sel(learner="dada", horizon=horizon, delay=9)
         assert cell["round"][-1] == horizon
         is_played_alike(cell, alone(utility(9, 4), DADA, runs, horizon=horizon))
+    cell = data.sel(learner="dada", horizon=200, delay=2)  # alone it has a smaller ring
+    is_played_alike(cell, alone(utility(2, 4), DADA, runs))
 
 
 def test_the_horizon_reaches_a_callable_that_names_it() -> None:
@@ -253,17 +256,19 @@ def test_a_learner_may_be_fixed_and_axes_none() -> None:
 
 
 def test_order_and_company_do_not_change_a_run(own_blocks: xr.Dataset) -> None:
-    turned = play(learners=dict(reversed(BOTH.items())), axes=dict(reversed(AXES.items())), runs=9)
+    turned = play(
+        learners=dict(reversed(BOTH.items())), axes=dict(reversed(AXES.items())), runs=9, width=8
+    )
     xr.testing.assert_equal(turned["regret"].sel(learner=["dada", "metabio"]).transpose(
         *own_blocks["regret"].dims), own_blocks["regret"])  # fmt: skip
-    lonely = play(learners={"dada": DADA}, axes={"delay": [2], "states": [4]}, runs=9)
-    expected = own_blocks["regret"].sel(learner="dada", delay=2, states=4, delta=0.1)
+    lonely = play(learners={"dada": DADA}, axes={"delay": [12], "states": [4]}, runs=9, width=8)
+    expected = own_blocks["regret"].sel(learner="dada", delay=12, states=4, delta=0.1)
     np.testing.assert_array_equal(lonely["regret"].values.squeeze(), expected)
 
 
 def test_width_and_workers_do_not_change_a_run(own_blocks: xr.Dataset) -> None:
-    xr.testing.assert_identical(play(runs=9, workers=1)["regret"], own_blocks["regret"])
-    one = play(runs=9, width=8, learners={"dada": DADA}, axes={"delay": [9], "states": [4]})
+    xr.testing.assert_identical(play(runs=9, workers=1, width=8)["regret"], own_blocks["regret"])
+    one = play(runs=9, learners={"dada": DADA}, axes={"delay": [9], "states": [4]})
     expected = own_blocks["regret"].sel(learner="dada", delay=9, states=4, delta=0.1)
     np.testing.assert_array_equal(one["regret"].values.squeeze(), expected)
 
@@ -322,12 +327,11 @@ def test_moments_hardly_depend_on_the_cut() -> None:
 def test_moments_of_blocks_that_settings_share() -> None:
     options: dict[str, Any] = {"runs": 3, "learners": {"dada": DADA}}
     options["axes"] = {"delay": [2, 9, 5], "states": [2, 4]}
-    for width in (None, 8):  # 8: a block ends among the runs of a setting
-        curves = play(width=width, **options)["regret"]
-        kept = play(width=width, keep="moments", **options)
-        np.testing.assert_allclose(kept["regret_mean"], curves.mean("run"), rtol=1e-14)
-        np.testing.assert_allclose(kept["regret_variance"], curves.var("run", ddof=1), rtol=1e-11)
-        np.testing.assert_array_equal(kept["regret_max"], curves.max("run"))
+    options["width"] = 8  # a block ends among the runs of a setting
+    curves, kept = play(**options)["regret"], play(keep="moments", **options)
+    np.testing.assert_allclose(kept["regret_mean"], curves.mean("run"), rtol=1e-14)
+    np.testing.assert_allclose(kept["regret_variance"], curves.var("run", ddof=1), rtol=1e-11)
+    np.testing.assert_array_equal(kept["regret_max"], curves.max("run"))
 
 
 def test_the_variance_of_one_run_is_not_a_number() -> None:
