@@ -17,7 +17,9 @@ from typing import Any
 import shtab
 
 from jaxbio import __version__
-from jaxbio.commands import bounds, listing, run, sweep_file
+from jaxbio.commands import bounds, listing, reproduce, run, sweep_file
+from jaxbio.experiments.experiment import Options
+from jaxbio.learners.exp3 import TUNINGS
 
 USAGE, INTERRUPTED = 2, 130
 
@@ -62,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
         description="Delayed bandits with intermediate observations, many games side by side.",
         epilog="examples:\n"
         "  jaxbio list\n"
+        "  jaxbio reproduce 1\n"
         "  jaxbio run paper-stochastic dada-exp3 metabio --delay laplace:50,25\n"
         "  jaxbio theory --actions 8 --states 12 --horizon 100000 --delay 50\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -71,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(required=True, metavar="command")
     _add_list(commands)
     _add_run(commands)
+    _add_reproduce(commands)
     _add_sweep(commands)
     _add_theory(commands)
     _add_bench(commands)
@@ -138,6 +142,32 @@ def _numbers(made: argparse.ArgumentParser) -> None:
     made.add_argument("--horizon", type=int, default=10_000, help="rounds T (10000)")
     made.add_argument("--runs", type=int, default=20, help="independent runs (20)")
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
+
+
+def _add_reproduce(commands: Any) -> None:
+    def command(options: Any) -> None:
+        wanted = reproduce.numbers(options.experiments)
+        found = [reproduce.reproduce(number, options) for number in wanted]
+        _show(found, reproduce.as_text(found, options.folder), options)
+
+    made = _add(
+        commands,
+        "reproduce",
+        "play the paper's experiments; figures, verdicts, a report",
+        command,
+        "jaxbio reproduce 1 4 --runs 100",
+    )
+    plain = Options()
+    choices = [*listing.everything()["experiments"], "all"]
+    made.add_argument("experiments", nargs="*", choices=choices, default=[], metavar="1-5|all")
+    made.add_argument("--folder", type=Path, default=Path("results/paper"), help="of the report")
+    _numbers(made)
+    made.add_argument("--delta", type=float, default=plain.delta, help="confidence (0.1)")
+    made.add_argument("--tuning", choices=TUNINGS, default=plain.tuning)
+    made.add_argument("--rounds", type=int, default=plain.rounds, help="recorded rounds (200)")
+    made.add_argument(
+        "--sensitivity", action="store_true", help="verdicts under what the paper leaves open"
+    )
 
 
 def _add_sweep(commands: Any) -> None:
