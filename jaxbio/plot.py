@@ -72,11 +72,9 @@ class Look:
 
     def mixed(self, colour: str, share: float) -> str:
         """A colour with a share of the ink (positive) or of the paper (negative) mixed in."""
-        other = to_rgb(self.theme.ink if share > 0 else self.theme.paper)
-        part = abs(share)
-        return to_hex(
-            [(1 - part) * a + part * b for a, b in zip(to_rgb(colour), other, strict=True)]
-        )
+        other = np.array(to_rgb(self.theme.ink if share > 0 else self.theme.paper))
+        red, green, blue = np.array(to_rgb(colour)) * (1 - abs(share)) + other * abs(share)
+        return to_hex((float(red), float(green), float(blue)))
 
 
 class End(NamedTuple):
@@ -87,7 +85,7 @@ class End(NamedTuple):
     colour: str
 
 
-def style(look: Look) -> dict[str, Any]:
+def style(look: Look) -> dict[Any, Any]:
     """Settings of matplotlib for a look."""
     theme = look.theme
     return {
