@@ -139,8 +139,8 @@ class Learner(Protocol):
     """One protocol for a base bandit, a wrapper around one, and a learner that uses states.
 
     A learner may also have `draws` (an int, or a function of K: how many uniforms it wants per
-    round; if absent or 1, `act` gets one scalar, else an array [draws]), `facts(state) -> dict` (scalars
-    for the run's `info`) and `check(env)` (raise where the environment does not suit it).
+    round; if absent or 1, `act` gets one scalar, else an array [draws]), `facts(state) -> dict`
+    (scalars for the run's `info`) and `check(env)` (raise where the environment does not suit it).
     """
 
     def init(self, known: Known) -> State: ...
