@@ -8,6 +8,7 @@ never part of a result.
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -38,6 +39,8 @@ from jaxbio.rollout import (
 
 STOPS_PER_CALL = 64
 ROUNDS_PER_CALL = 1 << 16  # bounds the time between two looks at the host
+LARGE = 256  # numbers of a run
+PLAYERS_WITH_MEMORY = 4  # older ones give theirs back
 LADDER = (2, 4, 6)  # arrivals of a round: a block takes the first of these that is enough
 
 
@@ -144,12 +147,19 @@ class Player(NamedTuple):
 def compile_player(game: Game, width: int, stacked: bool) -> Player:
     """The player of blocks of `width` runs of games like this (stacked: leaves [..., width])."""
     key = (kernel.signature(game), width, stacked)
-    if key not in _players:
-        _players[key] = _new_player(game, width, stacked)
-    return _players[key]
+    with _lock:
+        player = _players.get(key)
+    player = player or _new_player(game, width, stacked)
+    with _lock:
+        _players.pop(key, None)
+        _players[key] = player  # the last one is the latest
+        for older in list(_players.values())[:-PLAYERS_WITH_MEMORY]:
+            older.spare.clear()
+    return player
 
 
 _players: dict[Any, Player] = {}
+_lock = threading.Lock()
 
 
 def _new_player(game: Game, width: int, stacked: bool) -> Player:
@@ -167,12 +177,18 @@ def _new_player(game: Game, width: int, stacked: bool) -> Player:
 
 
 def _reads_late(game: Game) -> bool:
-    """Are arrivals read in the round itself, no more than there are? So in native loops."""
+    """Are arrivals read in the round itself, only as many as there are?
+
+    Worth it in native loops, unless the learner keeps a large array: XLA copies such an array in
+    every round where branches of a conditional update it.
+    """
     if game.lanes == 1 or not kernel.is_available():
         return False
-    key, t = jnp.zeros(2, jnp.uint32), jnp.int32(1)
+    key, t = np.zeros(2, np.uint32), np.int32(1)
     shapes = jax.eval_shape(begin, game)
-    return kernel.is_emitted(jax.make_jaxpr(partial(step, game))(key, t, shapes).jaxpr)
+    if any(leaf.size >= LARGE for leaf in jax.tree.leaves(shapes.learner)):
+        return False
+    return kernel.is_emitted(jax.make_jaxpr(step)(game, key, t, shapes).jaxpr)
 
 
 class Progress(NamedTuple):

@@ -139,8 +139,8 @@ class Learner(Protocol):
     """One protocol for a base bandit, a wrapper around one, and a learner that uses states.
 
     A learner may also have `draws` (an int, or a function of K: how many uniforms it wants per
-    round; if absent, `act` gets one scalar, else an array [draws]), `facts(state) -> dict` (scalars
-    for the run's `info`) and `check(env)` (raise where the environment does not suit it).
+    round; if absent or 1, `act` gets one scalar, else an array [draws]), `facts(state) -> dict`
+    (scalars for the run's `info`) and `check(env)` (raise where the environment does not suit it).
     """
 
     def init(self, known: Known) -> State: ...
@@ -177,39 +177,77 @@ class Mapping(Protocol):
     """Actions to states."""
 
     @property
-    def num_actions(self) -> int: ...
+    def num_actions(self) -> int:
+        """K."""
+        ...
 
     @property
-    def num_states(self) -> int: ...
+    def num_states(self) -> int:
+        """How many states the arrays hold."""
+        ...
 
-    def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array: ...
+    def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array:
+        """s_t(action), from the uniform u of (round, action); below num_states."""
+        ...
 
-    def average(self, t: Array, action: Array, values: Array) -> Array: ...
+    def average(self, t: Array, action: Array, values: Array) -> Array:
+        """The average of values [S] over the states that the action may show in round t."""
+        ...
 
-    def totals(self, values: Array, horizon: Array) -> Array: ...
+    def costs(self, theta: Any) -> Any:
+        """[E, K]: that average of mean losses theta [S] for every action, in each of E environments
+        that take turns; None where it changes from round to round.
+        """
+        ...
 
-    def reached(self) -> int: ...
+    def in_force(self, rows: Array, t: Array) -> Array:
+        """The row of [E, ...] that holds in round t; needed where `costs` is not None."""
+        ...
 
-    def padded(self, slots: int) -> Any: ...
+    def totals(self, values: Array, horizon: Array) -> Array:
+        """[K]: the average summed over the horizon, up to a factor. values: [S] or [T, S]."""
+        ...
 
-    def check(self, horizon: int) -> None: ...
+    def reached(self) -> int:
+        """One more than the last state that can be shown; 0 where that is not known."""
+        ...
+
+    def padded(self, slots: int) -> Any:
+        """The same mapping in arrays of `slots` states."""
+        ...
+
+    def check(self, horizon: int) -> None:
+        """Raise where it cannot serve this horizon."""
+        ...
 
 
 class Losses(Protocol):
     """States to losses. A class may say `binary = True`: every loss is 0 or 1."""
 
     @property
-    def num_states(self) -> int: ...
+    def num_states(self) -> int:
+        """How many states the arrays hold."""
+        ...
 
-    def loss(self, key: Array, t: Array, state: Array, u: Array) -> Array: ...
+    def loss(self, key: Array, t: Array, state: Array, u: Array) -> Array:
+        """l_t(state), from the round's uniform u or from others of `jaxbio.rng`."""
+        ...
 
-    def means(self, t: Array) -> Array: ...
+    def means(self, t: Array) -> Array:
+        """[S]: what the regret counts in round t, means of random losses, others as they are."""
+        ...
 
-    def all_means(self) -> Array: ...
+    def all_means(self) -> Array:
+        """`means` of all rounds: [S] where they are the same, else [T, S]."""
+        ...
 
-    def padded(self, slots: int) -> Any: ...
+    def padded(self, slots: int) -> Any:
+        """The same losses in arrays of `slots` states."""
+        ...
 
-    def check(self, horizon: int) -> None: ...
+    def check(self, horizon: int) -> None:
+        """Raise where they cannot serve this horizon."""
+        ...
 
 
 class Delays(Protocol):
@@ -221,11 +259,17 @@ class Delays(Protocol):
     constant: bool
     written_down: bool
 
-    def delay(self, key: Array, t: Array) -> Array: ...
+    def delay(self, key: Array, t: Array) -> Array:
+        """d_t: int32 [], not negative."""
+        ...
 
-    def longest(self) -> int: ...
+    def longest(self) -> int:
+        """The longest delay that can occur."""
+        ...
 
-    def check(self, horizon: int) -> None: ...
+    def check(self, horizon: int) -> None:
+        """Raise where they cannot serve this horizon."""
+        ...
 
 
 @pytree

@@ -71,7 +71,9 @@ def fori_loop(first: Any, stop: Any, body: Callable[[Any, Any], Any], carry: Any
 
     def loop(first: Any, stop: Any, carry: Any) -> Any:
         with native(stop >= 0):
-            return lax.fori_loop(first, stop, body, carry)
+            # Not `body` itself: JAX keeps what it traced of a function, and below it is traced
+            # again, outside of this mode.
+            return lax.fori_loop(first, stop, lambda t, now: body(t, now), carry)
 
     if is_available():
         args = (first, stop, carry)

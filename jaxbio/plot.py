@@ -1,39 +1,340 @@
-"""Figures. The only module that imports matplotlib."""
+"""How figures look: themes, a colour for each learner, panels, labels at line ends.
+
+Panels are placed in inches, so that text has the room it needs and nothing is clipped. Whatever
+draws takes a `Look`: the theme (light or dark) and whether the figure is for a narrow screen.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import cycle
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from jaxbio.record import Result
 
-# Okabe and Ito's colours, told apart with any colour vision; black last.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DPI = 160
+SIZE = 10.0  # points, of all text but titles
+LINE_HEIGHT = 1.25 * SIZE  # points between two labels
+
+# Okabe and Ito's colours, told apart with any colour vision; "ink" is black, or white on dark.
+LEARNER_COLOURS = {
+    "MetaBIO": "#0072B2",
+    "DAda-Exp3": "#D55E00",
+    "MetaAdaBIO": "#009E73",
+    "NSD-UCRL2": "#CC79A7",
+    "Thompson": "#E69F00",
+    "MetaBIO, Tsallis-INF": "#56B4E9",
+    "UCB1": "#8C8C8C",
+    "MetaBIO, skipping": "ink",
+}
+LEARNER_DASHES = {"MetaBIO, skipping": (0, (4, 2)), "MetaBIO, Tsallis-INF": (0, (6, 1.5))}
+SPARE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
 
 
-def regret_curves(results: Mapping[str, Result], title: str = "") -> Figure:
+@dataclass(frozen=True)
+class Theme:
+    """Colours of everything that is not data."""
+
+    name: str
+    paper: str
+    ink: str
+    muted: str
+    grid: str
+
+
+LIGHT = Theme("light", "#ffffff", "#1b1d20", "#5c6168", "#dfe2e6")
+DARK = Theme("dark", "#15181d", "#eceef1", "#a3a9b1", "#343a42")
+THEMES = (LIGHT, DARK)
+
+
+@dataclass(frozen=True)
+class Look:
+    """A theme, and whether the figure is for a narrow screen: one panel below the other."""
+
+    theme: Theme = LIGHT
+    narrow: bool = False
+
+    @property
+    def width(self) -> float:
+        """Inches for text across the figure."""
+        return 4.4 if self.narrow else 11.2
+
+    def mixed(self, colour: str, share: float) -> str:
+        """A colour with a share of the ink (positive) or of the paper (negative) mixed in."""
+        other = np.array(to_rgb(self.theme.ink if share > 0 else self.theme.paper))
+        red, green, blue = np.array(to_rgb(colour)) * (1 - abs(share)) + other * abs(share)
+        return to_hex((float(red), float(green), float(blue)))
+
+
+class End(NamedTuple):
+    """A label at the right border: text at height y (of the data) in the colour of its line."""
+
+    text: str
+    y: float
+    colour: str
+
+
+def style(look: Look) -> dict[Any, Any]:
+    """Settings of matplotlib for a look."""
+    theme = look.theme
+    return {
+        "figure.facecolor": theme.paper,
+        "axes.facecolor": theme.paper,
+        "savefig.facecolor": theme.paper,
+        "text.color": theme.ink,
+        "axes.labelcolor": theme.ink,
+        "axes.edgecolor": theme.muted,
+        "xtick.color": theme.muted,
+        "ytick.color": theme.muted,
+        "xtick.labelcolor": theme.ink,
+        "ytick.labelcolor": theme.ink,
+        "grid.color": theme.grid,
+        "grid.linewidth": 0.7,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlelocation": "left",
+        "axes.titlesize": SIZE + 0.5,
+        "axes.titleweight": "bold",
+        "font.family": "DejaVu Sans",
+        "font.size": SIZE,
+        "axes.labelsize": SIZE,
+        "xtick.labelsize": SIZE - 0.5,
+        "ytick.labelsize": SIZE - 0.5,
+        "lines.linewidth": 1.9,
+        "pdf.fonttype": 42,
+    }
+
+
+def colours(learners: Iterable[str], look: Look) -> dict[str, str]:
+    """Learner -> colour: its own wherever it is drawn; others take the spare ones in turn."""
+    names = list(learners)
+    used = {LEARNER_COLOURS.get(name) for name in names}
+    spare = [colour for colour in SPARE_COLOURS if colour not in used] or list(SPARE_COLOURS)
+    unknown = [name for name in names if name not in LEARNER_COLOURS]
+    found = LEARNER_COLOURS | {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
+    ink = {"ink": look.theme.ink}
+    return {name: ink.get(found[name], found[name]) for name in names}
+
+
+def shades(colour: str, count: int, look: Look) -> list[str]:
+    """A sequence of one hue, from near the paper to near the ink."""
+    pale, strong = (-0.55, 0.45) if look.theme is LIGHT else (-0.35, 0.6)
+    return [look.mixed(colour, share) for share in np.linspace(pale, strong, count)]
+
+
+@cache
+def text_inches(text: str, size: float = SIZE, bold: bool = False) -> float:
+    """The width of a line of text."""
+    if not text.strip():
+        return 0.0
+    font = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")
+    return TextPath((0, 0), text, size=size, prop=font).get_extents().width / 72
+
+
+def wrapped(text: str, inches: float, size: float, bold: bool = False) -> list[str]:
+    """Lines of a text that are no wider than so many inches."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else ""
+        if lines and text_inches(longer, size, bold) <= inches:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def panels(
+    titles: Sequence[str],
+    look: Look,
+    *,
+    heading: str,
+    note: str = "",
+    left: float = 0.75,
+    right: float = 0.3,
+    height: float = 2.7,
+) -> tuple[Figure, list[Axes]]:
+    """A figure with one axes per title, a heading and a note above them.
+
+    left, right: inches beside each axes for its ticks and labels; height: of each axes.
+    """
+    columns = 1 if look.narrow or len(titles) == 1 else 2
+    rows = -(-len(titles) // columns)
+    width = look.width if look.narrow or columns > 1 else 8.6
+    lines = _heading_lines(heading, note, width)
+    top = 0.2 + sum(size * 1.4 / 72 for _, size, _ in lines)
+    above = 0.42 if any(titles) else 0.2
+    cell, cell_height = width / columns, above + height + 0.63
+    total = top + rows * cell_height
+    with rc_context(style(look)):
+        figure = Figure(figsize=(width, total), dpi=DPI)
+        _write_heading(figure, lines, look)
+        drawn = []
+        for i, title in enumerate(titles):
+            row, column = divmod(i, columns)
+            bottom = total - top - row * cell_height - above - height
+            inches = (column * cell + left, bottom, cell - left - right, height)
+            shares = np.array(inches) / [width, total, width, total]
+            axes = figure.add_axes(tuple(shares.tolist()))
+            axes.set_title(title, pad=7)
+            axes.tick_params(length=3)
+            drawn.append(axes)
+    return figure, drawn
+
+
+def _heading_lines(heading: str, note: str, width: float) -> list[tuple[str, float, bool]]:
+    """(text, size, bold) of each line, broken to the width."""
+    lines = []
+    for text, size, bold in ((heading, SIZE + 2, True), (note, SIZE - 0.5, False)):
+        lines += [(line, size, bold) for line in wrapped(text, width - 0.3, size, bold)]
+    return lines
+
+
+def _write_heading(figure: Figure, lines: list[tuple[str, float, bool]], look: Look) -> None:
+    width, height = figure.get_size_inches()
+    y = height - 0.12
+    for text, size, bold in lines:
+        colour = look.theme.ink if bold else look.theme.muted
+        weight = "bold" if bold else "normal"
+        figure.text(0.15 / width, y / height, text, va="top", size=size, weight=weight,
+                    color=colour)  # fmt: skip
+        y -= size * 1.4 / 72
+
+
+def band(axes: Axes, x: Any, values: np.ndarray, colour: str, dash: Any = "-") -> float:
+    """Mean of values [runs, points], band of one standard deviation; returns the last mean."""
+    mean, spread = values.mean(axis=0), values.std(axis=0)
+    axes.plot(x, mean, color=colour, linestyle=dash)
+    axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.16, linewidth=0)
+    return float(mean[-1])
+
+
+def thousands(axes: Axes, which: str = "xy") -> None:
+    """10,000 instead of 10000 (or of 10^4 on a logarithmic axis)."""
+    for name in which:
+        axis = axes.xaxis if name == "x" else axes.yaxis
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        if name == "x" and axes.get_xscale() == "linear":
+            axis.set_major_locator(
+                MaxNLocator(max(2, int(_inches(axes)[0] / 0.7)), steps=[1, 2, 2.5, 5, 10])
+            )
+
+
+def _inches(axes: Axes) -> tuple[float, float]:
+    """Width and height of an axes."""
+    figure = axes.get_figure()
+    assert isinstance(figure, Figure)
+    width, height = axes.get_position().size * figure.get_size_inches()
+    return float(width), float(height)
+
+
+def room_for(texts: Iterable[str]) -> float:
+    """Inches that end labels need at the right."""
+    return max((text_inches(text) for text in texts), default=0) + 0.45
+
+
+def label_ends(axes: Axes, ends: Sequence[End], look: Look) -> None:
+    """Labels right of the axes, moved apart, each joined to its line. Set the limits first."""
+    width, height = (72 * inches for inches in _inches(axes))
+    to_axes = axes.transData + axes.transAxes.inverted()
+    x_end = axes.get_xlim()[1]
+    wanted = [height * to_axes.transform((x_end, end.y))[1] for end in ends]
+    for end, start, placed in zip(ends, wanted, spread(wanted, LINE_HEIGHT, height), strict=True):
+        x = [1 + 3 / width, 1 + 14 / width, 1 + 20 / width]
+        y = [start / height, placed / height, placed / height]
+        axes.plot(x, y, color=end.colour, linewidth=1.4, transform=axes.transAxes, clip_on=False)
+        axes.annotate(
+            end.text,
+            (1 + 24 / width, placed / height),
+            xycoords="axes fraction",
+            va="center",
+            color=look.theme.ink,
+            annotation_clip=False,
+        )
+
+
+def spread(wanted: Sequence[float], gap: float, top: float) -> list[float]:
+    """Positions near the wanted ones, at least `gap` apart, within 0 and `top` if they fit."""
+    order = np.argsort(wanted, kind="stable")
+    groups: list[list[int]] = []
+    for i in order:
+        groups.append([int(i)])
+        while len(groups) > 1 and _overlap(groups[-2], groups[-1], wanted, gap, top):
+            last = groups.pop()
+            groups[-1] += last
+    placed = [0.0] * len(wanted)
+    for group in groups:
+        start = _start(group, wanted, gap, top)
+        for rank, i in enumerate(group):
+            placed[i] = start + rank * gap
+    return placed
+
+
+def _start(group: list[int], wanted: Sequence[float], gap: float, top: float) -> float:
+    length = (len(group) - 1) * gap
+    middle = float(np.mean([wanted[i] for i in group]))
+    return max(0.0, min(middle - length / 2, top - length))
+
+
+def _overlap(
+    low: list[int], high: list[int], wanted: Sequence[float], gap: float, top: float
+) -> bool:
+    end = _start(low, wanted, gap, top) + len(low) * gap
+    return _start(high, wanted, gap, top) < end - 1e-9
+
+
+def regret_curves(
+    results: Mapping[str, Result], title: str = "", look: Look | None = None, note: str = ""
+) -> Figure:
     """Mean regret over rounds for each named result, with a band of one standard deviation."""
-    figure, axes = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
-    for (name, result), colour in zip(results.items(), cycle(COLOURS), strict=False):
-        draw_curve(axes, name, result, colour)
-    axes.set(xlabel="round", ylabel="cumulative regret", title=title)
-    axes.margins(x=0)
-    axes.set_ylim(bottom=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25, linewidth=0.6)
-    axes.legend(frameon=False, loc="upper left")
+    look = look or Look()
+    texts = {name: f"{name}  {r.final_regret.mean():,.0f}" for name, r in results.items()}
+    figure, (axes,) = panels(
+        [""], look, heading=title, note=note, right=room_for(texts.values()), height=3.4
+    )
+    palette = colours(results, look)
+    ends = [
+        End(
+            texts[name],
+            band(axes, result.rounds, np.asarray(result.regret), palette[name]),
+            palette[name],
+        )
+        for name, result in results.items()
+    ]
+    finish_regret(axes, max(int(result.rounds[-1]) for result in results.values()))
+    label_ends(axes, ends, look)
     return figure
 
 
-def draw_curve(axes: Axes, name: str, result: Result, colour: str) -> None:
-    """One mean with its band."""
-    mean, spread = result.regret.mean(axis=0), result.regret.std(axis=0)
-    rounds = np.concatenate([[0], result.rounds])
-    mean, spread = np.concatenate([[0], mean]), np.concatenate([[0], spread])
-    axes.plot(rounds, mean, color=colour, linewidth=1.8, label=f"{name}: {mean[-1]:,.0f}")
-    axes.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
+def finish_regret(axes: Axes, horizon: int) -> None:
+    """Limits and names of the axes of a regret curve; below zero only where a curve goes."""
+    lowest = min((line.get_ydata().min() for line in axes.lines), default=0)  # type: ignore
+    axes.set_xlim(0, horizon)
+    axes.set_ylim(bottom=min(0.0, 1.1 * float(lowest)))
+    axes.set(xlabel="round", ylabel="cumulative regret")
+    thousands(axes)
+
+
+def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png", "pdf")) -> list[Path]:
+    """Write a figure as stem.png, stem.pdf; the same bytes for the same figure."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    files = []
+    for kind in kinds:
+        path = stem.with_name(f"{stem.name}.{kind}")
+        metadata = {"CreationDate": None} if kind == "pdf" else {"Software": None}
+        with rc_context({"pdf.fonttype": 42}):
+            figure.savefig(path, dpi=DPI, metadata=metadata)
+        files.append(path)
+    return files

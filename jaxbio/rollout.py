@@ -27,6 +27,7 @@ from jaxbio.core import (
     facts_of,
     float_dtype,
     is_concrete,
+    library_of,
     pytree,
     static,
 )
@@ -133,7 +134,7 @@ def make_game(
 
     library: jax.numpy, or numpy where nothing is traced and nothing should be compiled.
     """
-    horizon = library.asarray(horizon, jnp.int32)
+    horizon = library_of(horizon).asarray(horizon, jnp.int32)  # of jnp, a tracer under jit
     best = env.best_action(horizon)
     delay: Any = _fixed_delay(env.delays) if env.delays.constant else -1
     shapes = (env.num_actions, env.state_slots, ring_depth)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxbio.batching import runs_last
+from jaxbio.batching import cut, is_native, native, runs_last
 
 K = 3  # runs are 3 too in one half of the tests, so that a confused axis still has a valid shape
 
@@ -88,6 +88,10 @@ def scanned(x: Any, y: Any) -> Any:
 
 def branches(i: Any, x: Any) -> Any:
     return lax.switch(i, [lambda v: v, lambda v: v * 2, lambda v: v - 1], x)
+
+
+def plus(carry: Any, x: Any) -> Any:
+    return carry + x, carry * x
 
 
 ELEMENTWISE: dict[str, tuple[Callable[..., Any], tuple[Arg, ...]]] = {
@@ -218,12 +222,36 @@ CONTROL: dict[str, tuple[Callable[..., Any], tuple[Arg, ...]]] = {
     ),
 }
 
+SCANS: dict[str, tuple[Callable[..., Any], tuple[Arg, ...]]] = {
+    "shared start that becomes batched": (
+        lambda m, y: lax.scan(lambda c, row: (c + row[:K], c.sum()), y, m), (M, SHARED)
+    ),
+    "nothing carried": (lambda m: lax.scan(lambda c, row: (c, row.max()), None, m)[1], (M,)),
+    "nothing scanned": (lambda x: lax.scan(lambda c, _: (c * 0.5, None), x, length=4)[0], (X,)),
+    "reverse": (
+        lambda m, y: lax.scan(lambda c, row: (c - row.sum() * y, c), y, m, reverse=True),
+        (M, SHARED),
+    ),
+    "unrolled": (lambda x: lax.scan(lambda c, v: (c * v, c + v), 1.0, x, unroll=2), (X,)),
+    "only shared values": (lambda x, y: (x, jnp.cumsum(y), lax.scan(plus, 0.0, y)), (X, SHARED)),
+    "scan in a scan": (lambda m: lax.scan(lambda c, r: lax.scan(plus, c, r), 0.0, m), (M,)),
+    "read and write in a scan": (
+        lambda x, i: lax.scan(lambda c, v: (c.at[i].add(v), c[i]), x, x), (X, INDEX)
+    ),
+    "loop of steps": (
+        lambda x, y: lax.fori_loop(0, 3, lambda i, s: (s[1], s[0] + y * i), (x, y))[0], (X, SHARED)
+    ),
+    "cut": (lambda x, y: cut((x * 2, {"y": y + 1}))[1]["y"] + x, (X, SHARED)),
+    "cut in a scan": (lambda x, y: lax.scan(lambda c, v: (cut(c + v), y), 0.0, x), (X, SHARED)),
+}  # fmt: skip
+
 GROUPS = {
     "elementwise": ELEMENTWISE,
     "shapes": SHAPES,
     "reductions": REDUCTIONS,
     "indexing": INDEXING,
     "control": CONTROL,
+    "scans": SCANS,
 }
 EVERY = [(group, name) for group, cases in GROUPS.items() for name in cases]
 
@@ -284,6 +312,55 @@ def test_a_loop_around_the_batched_function() -> None:
     got = jax.jit(lambda x: lax.fori_loop(0, 9, batched, x))(start)
     one = jax.vmap(lambda x: lax.fori_loop(0, 9, step, x), in_axes=-1, out_axes=-1)
     np.testing.assert_allclose(got, one(start), rtol=1e-5)
+
+
+def walls(function: Callable[..., Any], *args: Any) -> int:
+    """How many conditionals a function is made of."""
+    return str(jax.make_jaxpr(function)(*args)).count("cond[")
+
+
+def test_a_cut_is_a_wall_in_native_mode_only() -> None:
+    def stages(x: Any, y: Any) -> Any:
+        first, shared = cut((jnp.sin(x), y * 2))
+        return cut(first * shared.sum()), shared
+
+    x, y = jnp.arange(4.0 * K).reshape(K, 4), jnp.arange(1.0 * K)
+    batched = runs_last(stages, (True, False), 4)
+
+    def in_native_mode(x: Any, y: Any, true: Any) -> Any:
+        with native(true):
+            assert is_native()
+            return batched(x, y)
+
+    assert not is_native()
+    assert walls(batched, x, y) == 0
+    assert walls(in_native_mode, x, y, True) == 2
+    got, expected = jax.jit(in_native_mode)(x, y, True), jax.jit(batched)(x, y)
+    assert not is_native()
+    for mine, theirs in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    gone, spread = jax.jit(in_native_mode)(x, y, False)  # what a wall would say: it is one
+    assert not gone.any()
+    np.testing.assert_array_equal(spread, expected[1])
+
+
+def test_writes_at_an_index_per_run_in_native_mode() -> None:
+    """One by one in a loop there, by a scatter elsewhere: the same numbers."""
+
+    def write(m: Any, x: Any, i: Any) -> Any:
+        one = lax.dynamic_update_index_in_dim(m, x, i, 0)
+        return one, lax.dynamic_update_slice(m, x[None, :1], (i, i))
+
+    args = [sample(arg, 7, seed) for seed, arg in enumerate((Arg((K, 4)), Arg((4,)), INDEX))]
+    batched = runs_last(write, (True,) * 3, 7)
+
+    def in_native_mode(true: Any, *args: Any) -> Any:
+        with native(true):
+            return batched(*args)
+
+    assert "scatter" in str(jax.make_jaxpr(batched)(*args))
+    assert "scatter" not in str(jax.make_jaxpr(in_native_mode)(True, *args))
+    assert_same(jax.jit(in_native_mode)(True, *args), jax.jit(batched)(*args))
 
 
 def test_a_wrong_number_of_flags_is_refused() -> None:

@@ -6,10 +6,10 @@ break without changing a single result, so they are looked for in the compiled p
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,22 +18,16 @@ import numpy as np
 import pytest
 
 import jaxbio as jb
-from jaxbio import ring
-from jaxbio.batching import runs_last
-from jaxbio.kernel import Program, at_points
-from jaxbio.rollout import Game, begin, make_game, step, take_tally
-from jaxbio.sizing import ring_sizes
-
-sim = importlib.import_module("jaxbio.simulate")
+from jaxbio import blocks, ring
+from jaxbio.rollout import Game, close, make_game, step
 
 WIDTH = 8
-STOPS = 16
 COMPILED: list[str] = []
 
 
 def _listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
     if event.endswith("backend_compile_duration"):
-        COMPILED.append(event)
+        COMPILED.append(str(kwargs["fun_name"]))
 
 
 jax.monitoring.register_event_duration_secs_listener(_listen)
@@ -100,16 +94,38 @@ def uniform(d: int) -> Any:
 
 
 @pytest.mark.parametrize(("name", "delays"), [("metabio", fixed), ("dada-exp3", uniform)])
-def test_a_new_number_never_compiles_anew(
-    name: str, delays: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if delays is uniform:  # the number of lanes is measured and may differ between seeds
-        monkeypatch.setattr(sim, "ring_sizes", lambda *_: (64, 16))
+def test_a_new_number_never_compiles_anew(name: str, delays: Callable[[int], Any]) -> None:
     play(Setting(problem(delays=delays(50)), jb.make_learner(name)))
     settings = new_numbers(name, delays)
-    play(settings["key"])  # a typed key skips the making of one; its own small programs come first
     counts = {what: compilations(setting) for what, setting in settings.items()}
     assert counts == dict.fromkeys(counts, 0)
+
+
+TABLE = jb.Environment(
+    jb.TableMapping(np.zeros((300, 4), int), 3),
+    jb.TableLosses(np.full((300, 3), 0.5)),
+    jb.TableDelay(np.full(300, 4)),
+)
+GRADED = jb.Environment(
+    jb.StochasticMapping(np.full((4, 3), 1 / 3)),
+    jb.BetaLosses([0.2, 0.4, 0.8], 5.0),
+    jb.GeometricDelay(9),
+)
+FRESH = {
+    "fixed": jb.make_environment("paper-adversarial", delays=jb.FixedDelay(9)),
+    "random": GRADED,
+    "tables": TABLE,
+}
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_a_fresh_structure_compiles_one_program(name: str) -> None:
+    """The program that plays the blocks, and nothing on the way to it."""
+    env = FRESH[name].padded(9)  # no other test has 9 states
+    jax.clear_caches()  # of small operations on arrays, which would be programs of their own
+    before = len(COMPILED)
+    play(Setting(env, jb.make_learner("ucb1")))
+    assert COMPILED[before:] == ["jit(_play)"]
 
 
 def test_the_counter_counts() -> None:
@@ -134,7 +150,12 @@ class Instruction(NamedTuple):
 
 
 ONE = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = (\([^=]*?\)|\S+) ([\w\-]+)\((.*)$")
-CALLED = re.compile(r"(?:calls|body|condition|to_apply)=%?([\w.\-]+)")
+CALLED = re.compile(r"(?:calls|body|condition|to_apply|\w+_computations?)=(\{.*?\}|%?[\w.\-]+)")
+
+
+def called(item: Instruction) -> list[str]:
+    """The computations that an instruction runs."""
+    return re.findall(r"[\w.\-]+", " ".join(CALLED.findall(item.line)))
 
 
 def size_of(shape: str) -> int:
@@ -168,7 +189,7 @@ def in_loops(text: str) -> dict[str, list[Instruction]]:
         name = left.pop()
         if name not in reached:
             reached.add(name)
-            left += [n for i in every[name] for n in CALLED.findall(i.line) if n in every]
+            left += [n for i in every[name] for n in called(i) if n in every]
     return {name: every[name] for name in reached}
 
 
@@ -191,8 +212,8 @@ def in_place(body: list[Instruction]) -> bool:
 def large_copies(text: str, least: int) -> list[str]:
     """What a loop makes anew of at least `least` elements, other than by updates in place."""
     loops = in_loops(text)
-    fused = {n for body in loops.values() for i in body if i.opcode == "fusion"
-             for n in CALLED.findall(i.line)}  # fmt: skip
+    items = [i for body in loops.values() for i in body]
+    fused = {name for i in items if i.opcode == "fusion" for name in called(i)}
     passed = {"parameter", "get-tuple-element", "tuple", "bitcast", "while", "call", "constant",
               "opt-barrier", "dynamic-update-slice", "scatter"}  # fmt: skip
     bad = []
@@ -200,7 +221,7 @@ def large_copies(text: str, least: int) -> list[str]:
         for item in body if name not in fused else []:
             if item.size < least or item.opcode in passed:
                 continue
-            if item.opcode == "fusion" and in_place(loops[CALLED.findall(item.line)[0]]):
+            if item.opcode == "fusion" and in_place(loops[called(item)[0]]):
                 continue
             bad.append(item.line.strip()[:160])
     return bad
@@ -225,46 +246,45 @@ class Compiled(NamedTuple):
     slots: int  # ring_depth * runs: the elements of the smallest ring-sized array
 
 
-def compiled(env: jb.Environment, learner: Any, play_stretch: Program | None = None) -> Compiled:
-    depth, lanes = ring_sizes(env, 0, np.arange(WIDTH), 5000)
-    game = make_game(env, learner, 5000, depth, lanes)
-    carry = jax.eval_shape(runs_last(begin, (False,), WIDTH), game)
-    keys = jax.ShapeDtypeStruct((2, WIDTH), jnp.uint32)
-    stops = jax.ShapeDtypeStruct((STOPS,), jnp.int32)
-    program = (play_stretch or sim._play_stretch).executable(game, keys, carry, jnp.int32(0), stops)
-    memory = program.memory_analysis().temp_size_in_bytes
-    return Compiled(program.as_text(), memory, depth * WIDTH)
+def compiled(delays: Any, learner: Any) -> Compiled:
+    env = jb.make_environment("paper-stochastic", delays=delays)
+    depth, lanes = jb.ring_sizes(env, 5000)
+    game = make_game(env, learner, 5000, depth, lanes, library=np)
+    program: Any = blocks.compile_player(game, WIDTH, stacked=False).play
+    extra = program.memory_analysis().temp_size_in_bytes
+    return Compiled(program.as_text(), extra, depth * WIDTH)
 
 
+FIXED, LAPLACE = jb.FixedDelay(900), jb.LaplaceDelay(50, 25)
+WINDOW = jb.make_learner("nsd-ucrl2", window=2000)
 LOOPS = {
-    "dada-exp3, fixed": (jb.make_learner("dada-exp3"), jb.FixedDelay(900)),
-    "dada-exp3, laplace": (jb.make_learner("dada-exp3"), jb.LaplaceDelay(50, 25)),
-    "dada-exp3-skipping, fixed": (jb.make_learner("dada-exp3-skipping"), jb.FixedDelay(900)),
-    "metabio-skipping, laplace": (jb.make_learner("metabio-skipping"), jb.LaplaceDelay(50, 25)),
-    "metabio, fixed": (jb.make_learner("metabio"), jb.FixedDelay(900)),
-    "metabio, laplace": (jb.make_learner("metabio"), jb.LaplaceDelay(50, 25)),
-    "nsd-ucrl2 with a window": (jb.make_learner("nsd-ucrl2", window=2000), jb.FixedDelay(900)),
+    "dada-exp3, fixed": (jb.make_learner("dada-exp3"), FIXED),
+    "dada-exp3, laplace": (jb.make_learner("dada-exp3"), LAPLACE),
+    "dada-exp3-skipping, fixed": (jb.make_learner("dada-exp3-skipping"), FIXED),
+    "metabio-skipping, laplace": (jb.make_learner("metabio-skipping"), LAPLACE),
+    "metabio, fixed": (jb.make_learner("metabio"), FIXED),
+    "metabio, laplace": (jb.make_learner("metabio"), LAPLACE),
+    "nsd-ucrl2 with a window, fixed": (WINDOW, FIXED),
+    "nsd-ucrl2 with a window, laplace": (WINDOW, LAPLACE),
 }
 
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_the_loop_copies_no_ring(name: str) -> None:
     learner, delays = LOOPS[name]
-    program = compiled(jb.make_environment("paper-stochastic", delays=delays), learner)
+    program = compiled(delays, learner)
     assert large_copies(program.text, program.slots) == []
     assert program.extra < 4 * program.slots  # no room for a second ring
-    if "skipping" not in name and "nsd" not in name:
-        assert all(size >= program.slots for size in lookups(program.text)), "a small lookup"
-    if name in ("dada-exp3, fixed", "metabio, fixed"):
+    assert all(size >= program.slots for size in lookups(program.text)), "a small lookup"
+    if name in ("dada-exp3, fixed", "metabio, fixed", "nsd-ucrl2 with a window, fixed"):
         assert lookups(program.text) == []
 
 
 def read_first(game: Game, key: Any, t: Any, carry: Any) -> tuple[Any, Any]:
     """A round that reads the ring as it was before this round's write."""
-    delay = game.env.delays.delay(key, t)
-    arriving = ring.read(carry.ring, game.codec, t + 1, delay)
+    row = ring.row(carry.ring.words, t + 1, game.known.ring_depth, game.lanes)
     new, played = step(game, key, t, carry)
-    return new._replace(arriving=arriving), played
+    return new._replace(row=row), played
 
 
 def gathering(game: Game, key: Any, t: Any, carry: Any) -> tuple[Any, Any]:
@@ -276,25 +296,43 @@ def gathering(game: Game, key: Any, t: Any, carry: Any) -> tuple[Any, Any]:
     return new._replace(learner=new.learner._replace(cumulative=total)), played
 
 
-def stretch_of(one_step: Callable[..., Any]) -> Program:
-    """`_play_stretch` around another step."""
-
-    def play_stretch(game: Game, keys: Any, carry: Any, last: Any, stops: Any, loop: Any) -> Any:
-        batched = runs_last(one_step, (False, True, False, True), WIDTH)
-        one_round = lambda t, c: batched(game, keys, t, c)[0]  # noqa: E731
-        return at_points(one_round, take_tally, carry, last, stops, loop)
-
-    return Program(play_stretch, donate_argnums=2)
+def look_back(game: Game, t: Any, carry: Any, acted: Any, learned: Any, slots: Any) -> Any:
+    """The end of a round that looks, after the write, at the ring as it was before it."""
+    new = close(game, t, carry, acted, learned, slots)
+    old = ring.row(carry.ring.words, t + new.number, game.known.ring_depth, 1)
+    return new._replace(number=jnp.where(old[0][0, 0] == -7, 0, new.number))
 
 
-@pytest.mark.parametrize("delays", [jb.FixedDelay(900), jb.LaplaceDelay(50, 25)])
-def test_the_checker_sees_a_ring_that_is_read_first(delays: Any) -> None:
-    env = jb.make_environment("paper-stochastic", delays=delays)
-    program = compiled(env, jb.make_learner("dada-exp3"), stretch_of(read_first))
+@pytest.fixture
+def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that a test compiles with another step stays behind."""
+    alone = blocks.kernel.Program(partial(blocks._play, stacked=False), donate_argnums=2)
+    monkeypatch.setattr(blocks, "_programs", {False: alone})
+    monkeypatch.setattr(blocks, "_players", {})
+
+
+@pytest.mark.usefixtures("no_programs")
+@pytest.mark.parametrize(
+    ("name", "other", "delays"),
+    [("step", read_first, FIXED), ("close", look_back, LAPLACE)],
+)
+def test_the_checker_sees_a_ring_that_is_copied(
+    name: str, other: Any, delays: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, name, other)
+    program = compiled(delays, jb.make_learner("dada-exp3"))
     assert large_copies(program.text, program.slots)
 
 
-def test_the_checker_sees_a_small_lookup() -> None:
-    env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(900))
-    program = compiled(env, jb.make_learner("dada-exp3"), stretch_of(gathering))
+@pytest.mark.usefixtures("no_programs")
+def test_the_checker_sees_an_array_that_branches_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "LARGE", 10**9)
+    program = compiled(LAPLACE, WINDOW)
+    assert large_copies(program.text, program.slots)
+
+
+@pytest.mark.usefixtures("no_programs")
+def test_the_checker_sees_a_small_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "step", gathering)
+    program = compiled(FIXED, jb.make_learner("dada-exp3"))
     assert min(lookups(program.text)) < program.slots

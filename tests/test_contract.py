@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 
 import jaxbio as jb
-from jaxbio import rng
+from jaxbio import blocks, rng, sizing
 from jaxbio.batching import runs_last
 from jaxbio.checks import FLAGS
-from jaxbio.learners import tsallis
 from jaxbio.rollout import as_numbers, begin, make_game, step, summary
 
 HORIZON, RUNS = 60, 3
-WIDTH = 5  # used nowhere else, see `few_newton_steps`
+WIDTH = 5  # used nowhere else, see `few_lanes`
 MAPPING = jb.StochasticMapping([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
 LOSSES = jb.BernoulliLosses([0.1, 0.8])
 FIXED = jb.Environment(MAPPING, LOSSES, jb.FixedDelay(3))
@@ -29,13 +28,13 @@ RANDOM = jb.Environment(MAPPING, LOSSES, jb.UniformDelay(0, 6))
 
 
 @pytest.fixture(autouse=True)
-def few_newton_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tsallis-INF compiles five times faster; the protocol does not care how well it solves.
+def few_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ring just large enough for delays up to 6 compiles three times faster.
 
     No program of these tests has the width of one compiled elsewhere, so none is shared.
     """
-    monkeypatch.setattr(tsallis, "OUTER_STEPS", 2)
-    monkeypatch.setattr(tsallis, "INNER_STEPS", 2)
+    monkeypatch.setattr(sizing, "LANES", 7)
+    monkeypatch.setattr(blocks, "LADDER", (2,))
 
 
 @jb.pytree
@@ -85,7 +84,7 @@ def side_by_side(env: jb.Environment, learner: Any) -> jb.Result:
 
 def one_by_one(env: jb.Environment, learner: Any) -> Any:
     """Regret, loss and facts of rollouts under jit and vmap: leaves [runs, ...]."""
-    depth, lanes = jb.ring_sizes(env, 0, np.arange(RUNS), HORIZON)
+    depth, lanes = jb.ring_sizes(env, HORIZON)
 
     def one(run: Any) -> Any:
         sizes = {"ring_depth": depth, "lanes": lanes}
@@ -304,4 +303,4 @@ def test_too_few_lanes_raise_a_flag() -> None:
     log, _ = probed(jb.TableDelay(delays), 64, 9)
     assert log["overflow"]
     env = jb.Environment(MAPPING, LOSSES, jb.TableDelay(delays))
-    assert jb.ring_sizes(env, 0, [0], PROBED) == (64, 12)
+    assert jb.ring_sizes(env, PROBED) == (64, 12)

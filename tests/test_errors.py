@@ -544,10 +544,8 @@ GAMES: dict[str, Case] = {
     "no rounds": (lambda: simulate(rounds=0), ValueError, "rounds must be at least 1, but got 0"),
     "empty rounds": (lambda: simulate(rounds=[]), ValueError, "rounds must have shape [points], "),
     "rounds in words": (lambda: simulate(rounds="all"), TypeError, "rounds must be an integer, "),
-    "traced seeds": (
-        lambda: jax.vmap(lambda s: rollout(world(delays=jb.UniformDelay(0, 5)), seed=s))(
-            jnp.arange(2)
-        ),
+    "traced delays": (
+        lambda: jax.vmap(lambda d: rollout(world(delays=jb.FixedDelay(d))))(jnp.arange(2)),
         ValueError,
         "pass ring_depth=... and lanes=... to rollout",
     ),

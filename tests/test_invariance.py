@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 
 import jaxbio as jb
-from jaxbio.learners import tsallis
+from jaxbio import blocks, rng, sizing
+from jaxbio.rollout import make_game
 
 sim = importlib.import_module("jaxbio.simulate")
 
@@ -45,30 +46,46 @@ class Case:
 
     learner: Any
     env: jb.Environment
-    widths: tuple[int, ...] = (3,)
+    widths: tuple[int, ...] = ()
     slots: int = 0
-    ring: tuple[int, int] = (0, 0)  # depth, lanes
+    rings: tuple[tuple[int, int], ...] = ()  # depth, lanes
     jit: bool = False
+    kernels: bool = False  # also without native loops?
 
 
 CASES = {
     "dada-exp3, fixed": Case(
-        jb.make_learner("dada-exp3"), fixed(), (1, 3, 32, 128), slots=7, ring=(1024, 1), jit=True
+        jb.make_learner("dada-exp3"),
+        fixed(),
+        (1, 3, 128),
+        slots=7,
+        rings=((1024, 1),),
+        jit=True,
+        kernels=True,
     ),
-    "metabio, fixed": Case(jb.make_learner("metabio"), fixed(), (32,)),
+    "metabio, fixed": Case(jb.make_learner("metabio"), fixed()),
     "metabio, laplace": Case(
-        jb.make_learner("metabio"), laplace(), (3, 128), slots=16, ring=(4096, 19), jit=True
+        jb.make_learner("metabio"),
+        laplace(),
+        (128,),
+        slots=16,
+        rings=((4096, 40),),
+        jit=True,
+        kernels=True,
     ),
     "dada-exp3-skipping, laplace": Case(
-        jb.make_learner("dada-exp3-skipping"), laplace(), (32,), ring=(4096, 19)
+        jb.make_learner("dada-exp3-skipping"), laplace(), rings=((4096, 19),)
     ),
     "metaadabio, laplace": Case(
-        jb.make_learner("metaadabio", rule="practical", switch_scale=0.5), laplace(), slots=7
+        jb.make_learner("metaadabio", rule="practical", switch_scale=0.5), laplace(), (3,)
     ),
-    "tsallis-inf, fixed": Case(jb.make_learner("tsallis-inf"), fixed()),
-    "ucb1, laplace": Case(jb.make_learner("ucb1"), laplace()),
+    "tsallis-inf, fixed": Case(jb.make_learner("tsallis-inf"), fixed(), (3,), kernels=True),
+    "ucb1, laplace": Case(jb.make_learner("ucb1"), laplace(), (32,)),
     "nsd-ucrl2, fixed": Case(jb.make_learner("nsd-ucrl2"), fixed(), slots=7),
-    "thompson, laplace": Case(jb.make_learner("thompson"), laplace(), (128,)),
+    "nsd-ucrl2 with a window, laplace": Case(
+        jb.make_learner("nsd-ucrl2", window=300), laplace(), kernels=True
+    ),
+    "thompson, laplace": Case(jb.make_learner("thompson"), laplace(), kernels=True),
 }
 
 
@@ -95,17 +112,14 @@ def variations(case: Case, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, jb.
     if case.slots:
         padded = dataclasses.replace(case, env=case.env.padded(case.slots))
         yield f"{case.slots} state slots", play(padded)
-    if case.ring != (0, 0):
+    for ring in case.rings:
         with patch.context() as context:
-            context.setattr(sim, "ring_sizes", lambda *_: case.ring)
-            yield f"a ring of {case.ring}", play(case)
-
-
-@pytest.fixture(autouse=True)
-def few_newton_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tsallis-INF compiles five times faster, and rounds as it does with more steps."""
-    monkeypatch.setattr(tsallis, "OUTER_STEPS", 3)
-    monkeypatch.setattr(tsallis, "INNER_STEPS", 2)
+            context.setattr(sim, "ring_sizes", lambda *_, ring=ring: ring)
+            yield f"a ring of {ring}", play(case)
+    if case.kernels:
+        with patch.context() as context:
+            context.setenv("JAXBIO_NATIVE_LOOPS", "0")
+            yield "loops that are no native function", play(case)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -117,8 +131,7 @@ def test_a_run_is_the_same_game_however_it_is_played(
     assert len(np.unique(expected.final_regret)) > RUNS - 3  # the runs do differ
     for what, result in variations(case, monkeypatch):
         same(expected, result, what)
-    sizes = jb.ring_sizes(case.env, SEED, range(RUNS), HORIZON)
-    rolled_out(case, expected, sizes)
+    rolled_out(case, expected, jb.ring_sizes(case.env, HORIZON))
 
 
 def rolled_out(case: Case, expected: jb.Result, sizes: tuple[int, int]) -> None:
@@ -167,9 +180,10 @@ def test_calls_may_be_cut_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES["metabio, fixed"]
     rounds = range(50, HORIZON + 1, 50)
     expected = play(case, rounds=rounds)
-    monkeypatch.setattr(sim, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
     same(expected, play(case, rounds=rounds), "calls of 100 rounds")
-    monkeypatch.setattr(sim, "STOPS_PER_CALL", 3)
+    monkeypatch.setattr(blocks, "STOPS_PER_CALL", 3)
+    monkeypatch.setattr(blocks, "_players", {})
     same(expected, play(case, rounds=rounds), "three recorded rounds per call")
 
 
@@ -183,7 +197,7 @@ def test_stops_between_recorded_rounds_only_round_the_sum_of_regret(
     """
     case = CASES["metabio, fixed"]
     expected = play(case)
-    monkeypatch.setattr(sim, "ROUNDS_PER_CALL", 97)
+    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 97)
     cut = play(case)
     assert np.array_equal(expected.loss, cut.loss)
     for name, values in expected.info.items():
@@ -197,6 +211,118 @@ def test_recording_more_rounds_does_not_change_the_game() -> None:
     assert np.array_equal(few.loss[:, -1], many.loss[:, -1])
     np.testing.assert_allclose(few.final_regret, many.final_regret, rtol=2.0**-22)
     same(few, dataclasses.replace(many, regret=few.regret, loss=few.loss), "more records")
+
+
+# --- the memory of earlier blocks
+
+
+def stained(carry: Any) -> Any:
+    """What a block could have left, only worse: every bit set."""
+
+    def stain(x: Any) -> Any:
+        words = np.full(x.nbytes, 255, np.uint8).view(np.uint8 if x.dtype == bool else x.dtype)
+        return jax.device_put(words.reshape(x.shape).astype(x.dtype))
+
+    return jax.tree.map(stain, carry)
+
+
+@pytest.mark.parametrize(
+    "name", ["dada-exp3, fixed", "metabio, laplace", "dada-exp3-skipping, laplace"]
+)
+def test_what_earlier_blocks_left_does_not_matter(name: str) -> None:
+    case = CASES[name]
+    expected = play(case)
+    play(case, seed=SEED + 1, horizon=HORIZON + 9)
+    play(dataclasses.replace(case, learner=jb.make_learner(name.split(",")[0], delta=0.9)))
+    players = [player for player in blocks._players.values() if player.spare]
+    assert players
+    same(expected, play(case), "memory of other games")
+    for player in players:
+        player.spare[:] = [stained(carry) for carry in player.spare]
+    same(expected, play(case), "memory full of rubbish")
+
+
+def test_blocks_that_overflow_are_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the number of lanes that the ring begins with, the runs are the same."""
+    case = CASES["ucb1, laplace"]
+    expected = play(case)
+    compiled, used = blocks.compile_player, []
+
+    def noted(game: Any, width: int, stacked: bool) -> blocks.Player:
+        used.append(game.lanes)
+        return compiled(game, width, stacked)
+
+    monkeypatch.setattr(blocks, "compile_player", noted)
+    monkeypatch.setattr(sizing, "LANES", 1)
+    same(expected, play(case), "one lane at first")
+    assert {2, 4} <= set(used)
+
+
+# --- games side by side in one block
+
+
+def stochastic(states: int, delays: Any) -> jb.Environment:
+    env = jb.make_environment("paper-utility", states=states, delays=delays)
+    return env.padded(8)
+
+
+def alternating(growth: float, high: int) -> jb.Environment:
+    delays = jb.UniformDelay(0, high)
+    return jb.make_environment("paper-adversarial", growth=growth, delays=delays)
+
+
+def tables(index: int) -> jb.Environment:
+    generator = np.random.default_rng(index)
+    return jb.Environment(
+        jb.TableMapping(generator.integers(0, 3, (HORIZON, 4)), 3),
+        jb.TableLosses(generator.random((HORIZON, 3)) * [1.0, 0.5, 0.2]),
+        jb.TableDelay(generator.integers(0, 10 * (index + 1), HORIZON)),
+    )
+
+
+def switching(scale: float) -> Any:
+    return jb.make_learner("metaadabio", rule="practical", switch_scale=scale)
+
+
+STACKS = {  # (environment, learner) of each game
+    "states, fixed delays, delta": [
+        (stochastic(4, jb.FixedDelay(0)), jb.make_learner("metabio", delta=0.01)),
+        (stochastic(6, jb.FixedDelay(50)), jb.make_learner("metabio", delta=0.1)),
+        (stochastic(8, jb.FixedDelay(63)), jb.make_learner("metabio", delta=0.5)),
+    ],
+    "random delays, scales": [
+        (stochastic(4, jb.LaplaceDelay(50, 0)), jb.make_learner("dada-exp3", scale=2)),
+        (stochastic(6, jb.LaplaceDelay(50, 25)), jb.make_learner("dada-exp3")),
+        (stochastic(8, jb.LaplaceDelay(3, 2)), jb.make_learner("dada-exp3", scale=0.3)),
+    ],
+    "growth of the phases": [
+        (alternating(1.5, 60), jb.make_learner("nsd-ucrl2", window=300)),
+        (alternating(1.6, 5), jb.make_learner("nsd-ucrl2", window=300, delta=0.01)),
+        (alternating(2.5, 0), jb.make_learner("nsd-ucrl2", window=300)),
+    ],
+    "tables": [(tables(0), switching(0.2)), (tables(1), switching(1)), (tables(2), switching(9))],
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_games_side_by_side_are_those_played_alone(name: str) -> None:
+    pairs, runs = STACKS[name], 2
+    sizes = np.max([jb.ring_sizes(env, HORIZON) for env, _ in pairs], axis=0).tolist()
+    games = [make_game(env, learner, HORIZON, *sizes, library=np) for env, learner in pairs]
+    game = blocks.stack([one for one in games for _ in range(runs)])
+    width = len(games) * runs
+    player = blocks.compile_player(game, width, stacked=True)
+    keys = np.tile(rng.run_keys(SEED, np.arange(runs)), len(games))
+    side = blocks.play_block(player, game, keys, np.array(POINTS, np.int32), lambda _: None)
+    assert not side.info["overflow"].any()
+    for index, (env, learner) in enumerate(pairs):
+        mine = slice(index * runs, (index + 1) * runs)
+        alone = play(Case(learner, env), runs=runs, width=runs)
+        both = jax.tree.map(
+            lambda x, mine=mine: np.cumsum(x.astype(np.float64), axis=0).T[mine], side.curve
+        )
+        info = {what: side.info[what][mine] for what in alone.info}
+        same(alone, dataclasses.replace(alone, regret=both.regret, loss=both.loss, info=info), name)
 
 
 ON_THREE_DEVICES = """

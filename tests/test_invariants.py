@@ -110,7 +110,7 @@ def watcher(depth: int, lanes: int) -> Any:
 
 def watch(env: jb.Environment, learner: Any, seed: int, lanes: int = ROUNDS) -> Seen:
     arrays = jax.tree.map(lambda x: np.asarray(x) if np.ndim(x) else jnp.asarray(x), (env, learner))
-    seen = jax.tree.map(np.asarray, watcher(64, lanes)(*arrays, seed))
+    seen = jax.tree.map(np.asarray, watcher(64, lanes)(*arrays, np.uint32(seed)))
     assert not seen.info["overflow"].any()
     return seen
 

@@ -29,6 +29,7 @@ import pytest
 from jax import lax
 
 import jaxbio as jb
+from jaxbio import blocks
 from jaxbio.core import as_arrays
 from jaxbio.learners.exp3 import ExponentialTicket, weights
 from jaxbio.ops import (
@@ -195,15 +196,15 @@ def test_memory_does_not_grow_with_the_horizon(
     delays: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env, learner = jb.make_environment("paper-stochastic", delays=delays), jb.DAdaExp3()
-    calls = sim._calls
+    calls = blocks.calls
     live: list[int] = []
 
-    def watched(stops: np.ndarray) -> Iterator[Any]:
-        for call in calls(stops):
+    def watched(stops: np.ndarray, last: int = 0) -> Iterator[Any]:
+        for call in calls(stops, last):
             yield call
             live.append(sum(array.nbytes for array in jax.live_arrays()))
 
-    monkeypatch.setattr(sim, "_calls", watched)
+    monkeypatch.setattr(blocks, "calls", watched)
     monkeypatch.setattr(sim, "ring_sizes", lambda *_: (1024, 1 if env.delays.constant else 12))
     peaks = []
     for horizon in (10_000, 200_000):

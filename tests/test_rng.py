@@ -72,13 +72,23 @@ def test_threefry_by_the_published_vectors() -> None:
         assert tuple(int(word) for word in got) == expected
 
 
-def test_run_keys_are_folded_from_the_seed() -> None:
-    keys = np.asarray(rng.run_keys(11, np.array([0, 1, 7])))
-    root = jax.random.key(11, impl="threefry2x32")
-    for column, run in enumerate((0, 1, 7)):
-        expected = jax.random.key_data(jax.random.fold_in(root, run))
-        np.testing.assert_array_equal(keys[:, column], expected)
-        np.testing.assert_array_equal(rng.run_key(root, run), expected)
+@pytest.mark.parametrize("seed", [0, 11, 2**31 - 1, 2**31, 2**32 - 1])
+def test_run_keys_are_folded_from_the_seed(seed: int) -> None:
+    """On the host, from a number or a key, they are what jax.random makes of it."""
+    runs = np.array([0, 1, 7, 1_000_000, 2**31 - 1])
+    root = jax.random.key(np.uint32(seed), impl="threefry2x32")
+    expected = jax.vmap(lambda run: jax.random.key_data(jax.random.fold_in(root, run)))(runs)
+    for given in (seed, root):
+        keys = rng.run_keys(given, runs)
+        assert isinstance(keys, np.ndarray)
+        np.testing.assert_array_equal(keys.T, expected)
+        np.testing.assert_array_equal(rng.run_key(given, 7), expected[2])
+
+
+def test_streams_are_other_families_of_runs() -> None:
+    """A folded key, one word further: no run of one stream is a run of another."""
+    families = [rng.run_keys(3, np.arange(1000), stream) for stream in (None, 0, 1, 2)]
+    assert len({tuple(column) for keys in families for column in keys.T.tolist()}) == 4000
 
 
 def test_words_differ_by_run_round_purpose_and_index() -> None:

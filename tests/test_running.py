@@ -28,26 +28,21 @@ def test_all_losses_due_in_the_round_after_the_last() -> None:
     horizon = 30
     delays = jb.TableDelay(horizon + 1 - np.arange(1, horizon + 1))
     env = jb.make_environment("paper-stochastic", delays=delays)
-    assert jb.ring_sizes(env, 0, [0], horizon)[1] == 1
+    assert jb.ring_sizes(env, horizon)[1] == 1
     result = jb.simulate(env, jb.make_learner("metabio"), horizon=horizon, runs=2, progress=False)
     assert (result.info["arrived"] == 0).all()
     assert (result.info["sigma_max"] == horizon).all()
 
 
 def test_rollout_maps_over_seeds_and_runs() -> None:
-    learner = jb.make_learner("metabio")
-    alone = [float(jb.rollout(ENV, learner, 3, 50, run=run).loss[-1]) for run in range(3)]
-    side = jax.vmap(lambda run: jb.rollout(ENV, learner, 3, 50, run=run).loss[-1])(jnp.arange(3))
-    np.testing.assert_array_equal(side, alone)
-    keys = jax.random.split(jax.random.key(0), 3)
-    by_key = jax.vmap(lambda key: jb.rollout(ENV, learner, key, 50).loss[-1])(keys)
-    np.testing.assert_array_equal(by_key[1], jb.rollout(ENV, learner, keys[1], 50).loss[-1])
+    def final(key: Any, run: Any) -> Any:
+        return jb.rollout(ENV, jb.make_learner("metabio"), key, 50, run=run).loss[-1]
 
-
-def test_traced_seeds_with_random_delays_ask_for_sizes() -> None:
-    env = jb.make_environment("paper-stochastic", delays=jb.UniformDelay(0, 9))
-    with pytest.raises(ValueError, match=r"pass ring_depth=\.\.\. and lanes=\.\.\."):
-        jax.vmap(lambda run: jb.rollout(env, jb.UCB1(), 0, 50, run=run).loss)(jnp.arange(2))
+    one, runs, keys = jax.jit(final), jnp.arange(3), jax.random.split(jax.random.key(0), 3)
+    by_run = jax.jit(jax.vmap(final, (None, 0)))(keys[0], runs)
+    by_key = jax.jit(jax.vmap(final, (0, None)))(keys, 1)
+    np.testing.assert_array_equal(by_run, [one(keys[0], run) for run in range(3)])
+    np.testing.assert_array_equal(by_key, [one(key, 1) for key in keys])
 
 
 def test_shapes_are_checked_under_jit() -> None:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, float_dtype, pytree, set_field, static
+from jaxbio.core import Array, float_dtype, library_of, pytree, set_field, static
 from jaxbio.environment.padding import pad_states
 from jaxbio.ops import select
 
@@ -189,4 +189,4 @@ class TableLosses:
 
     def all_means(self) -> Array:
         """[T, S]: the losses of every round."""
-        return jnp.asarray(self.values, float_dtype())
+        return library_of(self.values).asarray(self.values, float_dtype())

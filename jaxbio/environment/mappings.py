@@ -277,7 +277,7 @@ def invert(cumulative: Array, u: Array, num_states: Array) -> Array:
 def until(rows: Array, horizon: Array) -> Array:
     """rows [T, ...] with the rounds after the horizon set to 0."""
     xp = library_of(rows, horizon)
-    inside = xp.arange(rows.shape[0]) < horizon
+    inside = xp.arange(rows.shape[0], dtype=jnp.int32) < horizon
     return xp.where(inside.reshape(-1, *(1,) * (rows.ndim - 1)), rows, 0)
 
 

@@ -71,7 +71,8 @@ def two_sided(margin: np.ndarray) -> float:
         return 1.0
     if np.ptp(margin) == 0:
         return float(margin[0] == 0)
-    return float(scipy.stats.ttest_1samp(margin, 0).pvalue)
+    found: Any = scipy.stats.ttest_1samp(margin, 0)
+    return float(found.pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -1,0 +1,7 @@
+"""python -m jaxbio."""
+
+import sys
+
+from jaxbio.cli import main
+
+sys.exit(main())

@@ -1,0 +1,221 @@
+"""The command line: `jaxbio`, also `python -m jaxbio`.
+
+Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import shtab
+
+from jaxbio import __version__
+from jaxbio.commands import bounds, listing, reproduce, run, sweep_file
+from jaxbio.experiments.experiment import Options
+from jaxbio.learners.exp3 import TUNINGS
+
+USAGE, INTERRUPTED = 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser().parse_args(given)
+    _keep_programs()
+    try:
+        options.command(options)
+    except KeyboardInterrupt as interrupt:
+        notes = "; ".join(getattr(interrupt, "__notes__", []))
+        again = " ".join(["jaxbio", *given])
+        print(
+            f"\ninterrupted{': ' + notes if notes else ''}; resume with: {again}", file=sys.stderr
+        )
+        return INTERRUPTED
+    except (ValueError, TypeError, MemoryError, OSError, RuntimeError) as error:
+        if options.debug:
+            raise
+        notes = "; ".join(getattr(error, "__notes__", []))
+        print(f"jaxbio: {error}{f' ({notes})' if notes else ''}", file=sys.stderr)
+        return USAGE if isinstance(error, ValueError | TypeError) else 1
+    return 0
+
+
+def _keep_programs() -> None:
+    """Keep compiled programs between calls, unless the user has decided otherwise."""
+    import jax
+
+    if jax.config.values["jax_compilation_cache_dir"] is None:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        jax.config.update("jax_compilation_cache_dir", str(base / "jaxbio"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def parser() -> argparse.ArgumentParser:
+    whole = argparse.ArgumentParser(
+        prog="jaxbio",
+        description="Delayed bandits with intermediate observations, many games side by side.",
+        epilog="examples:\n"
+        "  jaxbio list\n"
+        "  jaxbio reproduce 1\n"
+        "  jaxbio run paper-stochastic dada-exp3 metabio --delay laplace:50,25\n"
+        "  jaxbio theory --actions 8 --states 12 --horizon 100000 --delay 50\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=f"jaxbio {__version__}")
+    shtab.add_argument_to(whole, "--print-completion", help="print a shell's completion script")
+    commands = whole.add_subparsers(required=True, metavar="command")
+    _add_list(commands)
+    _add_run(commands)
+    _add_reproduce(commands)
+    _add_sweep(commands)
+    _add_theory(commands)
+    _add_bench(commands)
+    return whole
+
+
+def _add(
+    commands: Any, name: str, about: str, command: Callable[[Any], None], example: str
+) -> argparse.ArgumentParser:
+    made = commands.add_parser(
+        name,
+        help=about,
+        description=about,
+        epilog=f"example:\n  {example}\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.set_defaults(command=command)
+    made.add_argument("--json", action="store_true", help="print JSON")
+    made.add_argument("--quiet", action="store_true", help="no progress")
+    made.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return made
+
+
+def _show(found: Any, text: str, options: Any) -> None:
+    print(json.dumps(found, indent=2) if options.json else text)
+
+
+def _add_list(commands: Any) -> None:
+    def command(options: Any) -> None:
+        found = listing.everything()
+        _show(found, listing.as_text(found), options)
+
+    _add(commands, "list", "environments, learners, experiments", command, "jaxbio list --json")
+
+
+def _add_run(commands: Any) -> None:
+    def command(options: Any) -> None:
+        results = run.play(options)
+        found = run.summary(results)
+        _show(found, run.table(found), options)
+        if options.figure is not None:
+            from jaxbio import plot  # matplotlib takes a while to import
+
+            options.figure.parent.mkdir(parents=True, exist_ok=True)
+            plot.regret_curves(results, options.environment).savefig(options.figure, dpi=160)
+
+    made = _add(
+        commands,
+        "run",
+        "play learners on a problem",
+        command,
+        "jaxbio run paper-utility dada-exp3 metabio:delta=0.05 --set states 8 --figure out.png",
+    )
+    known = listing.everything()
+    made.add_argument("environment", choices=list(known["environments"]), metavar="ENVIRONMENT")
+    made.add_argument("learners", nargs="+", metavar="LEARNER", help="a name, or name:option=value")
+    made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
+    made.add_argument("--delay", help="50, laplace:50,25, geometric:20 or uniform:0,100")
+    _numbers(made)
+    figure = made.add_argument("--figure", type=Path, help="where to save a figure")
+    figure.complete = shtab.FILE  # type: ignore[attr-defined]
+
+
+def _numbers(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--horizon", type=int, default=10_000, help="rounds T (10000)")
+    made.add_argument("--runs", type=int, default=20, help="independent runs (20)")
+    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
+
+
+def _add_reproduce(commands: Any) -> None:
+    def command(options: Any) -> None:
+        wanted = reproduce.numbers(options.experiments)
+        found = [reproduce.reproduce(number, options) for number in wanted]
+        _show(found, reproduce.as_text(found, options.folder), options)
+
+    made = _add(
+        commands,
+        "reproduce",
+        "play the paper's experiments; figures, verdicts, a report",
+        command,
+        "jaxbio reproduce 1 4 --runs 100",
+    )
+    plain = Options()
+    choices = [*listing.everything()["experiments"], "all"]
+    made.add_argument("experiments", nargs="*", choices=choices, default=[], metavar="1-5|all")
+    made.add_argument("--folder", type=Path, default=Path("results/paper"), help="of the report")
+    _numbers(made)
+    made.add_argument("--delta", type=float, default=plain.delta, help="confidence (0.1)")
+    made.add_argument("--tuning", choices=TUNINGS, default=plain.tuning)
+    made.add_argument("--rounds", type=int, default=plain.rounds, help="recorded rounds (200)")
+    made.add_argument(
+        "--sensitivity", action="store_true", help="verdicts under what the paper leaves open"
+    )
+
+
+def _add_sweep(commands: Any) -> None:
+    def command(options: Any) -> None:
+        config = sweep_file.read(options.config)
+        data = sweep_file.play(config, progress=not options.quiet)
+        output = Path(config.get("output", options.config.with_suffix(".nc")))
+        output.parent.mkdir(parents=True, exist_ok=True)
+        data.to_netcdf(output, engine="scipy")
+        found = {"output": str(output), "sizes": {str(k): v for k, v in data.sizes.items()}}
+        _show(found, f"{output}: {dict(data.sizes)}", options)
+
+    made = _add(
+        commands, "sweep", "play the grid of a TOML file", command, "jaxbio sweep grid.toml"
+    )
+    made.description = sweep_file.__doc__
+    config = made.add_argument("config", type=Path, metavar="CONFIG.toml")
+    config.complete = shtab.FILE  # type: ignore[attr-defined]
+
+
+def _add_theory(commands: Any) -> None:
+    def command(options: Any) -> None:
+        found = bounds.evaluate(options)
+        _show(found, bounds.as_text(found), options)
+
+    made = _add(
+        commands,
+        "theory",
+        "the paper's bounds, and which learner they recommend",
+        command,
+        "jaxbio theory --actions 8 --states 12 --horizon 100000 --delay laplace:50,25",
+    )
+    made.add_argument("--actions", type=int, required=True, help="K")
+    made.add_argument("--states", type=int, required=True, help="S")
+    made.add_argument("--horizon", type=int, default=10_000, help="T (10000)")
+    made.add_argument("--delay", default="50", help="50, laplace:50,25, ...")
+    made.add_argument("--delta", type=float, default=0.1, help="confidence (0.1)")
+
+
+def _add_bench(commands: Any) -> None:
+    def command(options: Any) -> None:
+        root = Path(__file__).parents[1]
+        if not (root / "benchmarks" / "throughput.py").exists():
+            raise ValueError("the benchmarks are part of the repository, not of the package")
+        done = subprocess.run([sys.executable, "-m", f"benchmarks.{options.script}"], cwd=root)
+        if done.returncode:
+            raise RuntimeError(f"benchmarks.{options.script} ended with {done.returncode}")
+
+    made = _add(commands, "bench", "run a benchmark", command, "jaxbio bench throughput")
+    scripts = ("throughput", "scaling", "memory", "compile_time", "program", "experiment1")
+    made.add_argument("script", nargs="?", default="throughput", choices=scripts)

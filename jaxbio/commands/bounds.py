@@ -1,0 +1,80 @@
+"""jaxbio theory: what the paper's bounds promise, and which learner they recommend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbio import rng, theory
+from jaxbio.commands import specs
+from jaxbio.core import as_arrays
+
+SEED = 0  # of the delays that stand for their law
+
+
+def evaluate(arguments: Any) -> dict[str, Any]:
+    """Bounds by learner, the lower bound, and the recommendation."""
+    realised = _delays(specs.delays(arguments.delay), arguments.horizon)
+    game = {
+        "horizon": arguments.horizon,
+        "num_actions": arguments.actions,
+        "delays": realised,
+    }
+    states = game | {"num_states": arguments.states}
+    bounds = {
+        "DAda-Exp3": theory.dada_bound(**game, delta=arguments.delta),
+        "MetaBIO": theory.metabio_bound(**states, delta=arguments.delta),
+        "MetaAdaBIO": theory.metaadabio_bound(**states, delta=arguments.delta),
+    }
+    expected = {
+        "Tsallis-INF": theory.expected_bound(**states, learner="tsallis-inf"),
+        "MetaBIO, Tsallis-INF": theory.expected_bound(**states, learner="metabio"),
+        "MetaAdaBIO, Tsallis-INF": theory.expected_bound(**states, learner="metaadabio"),
+    }
+    best = min(("DAda-Exp3", "MetaBIO"), key=lambda name: bounds[name].total)
+    return {
+        "bounds": {name: _of(bound) for name, bound in (bounds | expected).items()},
+        "sigma_max": theory.sigma_max(realised),
+        "mean_delay": float(np.mean(realised)),
+        "recommended": best,
+        "why": _why(best, arguments, bounds),
+    }
+
+
+def _delays(law: Any, horizon: int) -> np.ndarray:
+    """int [T]: one realisation of the delays."""
+    law = as_arrays(law)
+    key = rng.run_key(SEED, 0)
+    rounds = np.arange(1, horizon + 1, dtype=np.int32)
+    return np.asarray(jax.jit(jax.vmap(lambda t: law.delay(key, t)))(rounds))
+
+
+def _of(bound: theory.Bound) -> dict[str, Any]:
+    return {"total": bound.total, "holds": bound.holds, "terms": bound.terms}
+
+
+def _why(best: str, arguments: Any, bounds: dict[str, theory.Bound]) -> str:
+    other = "MetaBIO" if best == "DAda-Exp3" else "DAda-Exp3"
+    ratio = bounds[other].total / bounds[best].total
+    trivial = "; both are above T, so theory alone does not decide" * (
+        bounds[best].total > arguments.horizon
+    )
+    return f"the bound of {other} is {ratio:.2f} times as large{trivial}"
+
+
+def as_text(found: dict[str, Any]) -> str:
+    width = max(len(name) for name in found["bounds"])
+    lines = [
+        f"mean delay {found['mean_delay']:.1f}, at most {found['sigma_max']} outstanding",
+        "",
+        f"{'learner':<{width}}  {'bound':>12}  holds",
+    ]
+    for name, bound in found["bounds"].items():
+        lines.append(f"{name:<{width}}  {bound['total']:>12,.0f}  {bound['holds']}")
+        lines += [
+            f"{'':<{width}}  {value:>12,.0f}    {term}" for term, value in bound["terms"].items()
+        ]
+    lines += ["", f"recommended by the bounds: {found['recommended']} ({found['why']})"]
+    return "\n".join(lines)

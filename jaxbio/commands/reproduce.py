@@ -1,0 +1,73 @@
+"""jaxbio reproduce: the paper's experiments, a folder that a reviewer could read."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from jaxbio.experiments.experiment import Experiment, Options
+from jaxbio.experiments.registry import EXPERIMENTS
+from jaxbio.experiments.verdicts import Verdict, judge
+
+
+def numbers(chosen: list[str]) -> list[int]:
+    """The experiments asked for; "all" or nothing means all."""
+    if not chosen or "all" in chosen:
+        return list(EXPERIMENTS)
+    return sorted({int(one) for one in chosen})
+
+
+def options_of(arguments: Any) -> Options:
+    given = {field.name: getattr(arguments, field.name) for field in dataclasses.fields(Options)}
+    return Options(**given)
+
+
+def command_of(number: int, options: Options) -> str:
+    """The command that makes one experiment again."""
+    plain = Options()
+    changed = {
+        name: value
+        for name, value in dataclasses.asdict(options).items()
+        if value != getattr(plain, name)
+    }
+    words = [f"--{name} {value}" for name, value in changed.items()]
+    return " ".join(["jaxbio", "reproduce", str(number), *words])
+
+
+def reproduce(number: int, arguments: Any) -> dict[str, Any]:
+    """Play one experiment, judge its claims and write its part of the report."""
+    from jaxbio import report  # matplotlib takes a while to import
+
+    experiment, options = EXPERIMENTS[number], options_of(arguments)
+    store = _store(arguments.folder, experiment, options)
+    data = experiment.play(options, store, progress=not arguments.quiet)
+    verdicts = judge(experiment.claims(options), data, options.seed)
+    other = None
+    if arguments.sensitivity:
+        other = report.sensitivity(experiment, options, progress=not arguments.quiet)
+    command = command_of(number, options)
+    report.write(arguments.folder, experiment, data, options, verdicts, command, other)
+    return {
+        "experiment": number,
+        "title": experiment.title,
+        "verdicts": [dataclasses.asdict(verdict) for verdict in verdicts],
+    }
+
+
+def _store(folder: Path, experiment: Experiment, options: Options) -> Path:
+    """Finished blocks of these very options."""
+    values = "-".join(str(value) for value in dataclasses.asdict(options).values())
+    return folder / "store" / f"{experiment.number}-{values}"
+
+
+def as_text(found: list[dict[str, Any]], folder: Path) -> str:
+    """The verdicts, and where the report is."""
+    lines = []
+    for one in found:
+        lines.append(f"Experiment {one['experiment']}: {one['title']}")
+        for verdict in (Verdict(**kept) for kept in one["verdicts"]):
+            lines.append(f"  {verdict.outcome:<10}{verdict.statement}")
+            lines.append(f"  {'':<10}{verdict.detail}")
+        lines.append("")
+    return "\n".join([*lines, f"report: {folder / 'report.html'}"])

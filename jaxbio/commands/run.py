@@ -1,0 +1,53 @@
+"""jaxbio run: learners by name on a problem by name, a table and a figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxbio.commands import specs
+from jaxbio.record import Result
+from jaxbio.simulate import simulate
+
+
+def play(arguments: Any) -> dict[str, Result]:
+    """label -> result."""
+    given = {name: specs.value(text) for name, text in arguments.set or []}
+    env = specs.environment(arguments.environment, given, arguments.delay)
+    results = {}
+    for text in arguments.learners:
+        label, learner = specs.learner(text)
+        results[label] = simulate(
+            env,
+            learner,
+            horizon=arguments.horizon,
+            runs=arguments.runs,
+            seed=arguments.seed,
+            progress=not arguments.quiet,
+        )
+    return results
+
+
+def summary(results: dict[str, Result]) -> dict[str, dict[str, float]]:
+    """label -> mean, sd and quartiles of the final regret, and the mean of every fact."""
+    found = {}
+    for label, result in results.items():
+        final = result.final_regret
+        found[label] = {
+            "regret": float(final.mean()),
+            "sd": float(final.std(ddof=1)) if len(final) > 1 else 0.0,
+            "least": float(final.min()),
+            "most": float(final.max()),
+            **{name: float(fact.mean()) for name, fact in result.info.items()},
+        }
+    return found
+
+
+def table(found: dict[str, dict[str, float]]) -> str:
+    width = max(len("learner"), *(len(label) for label in found))
+    head = f"{'learner':<{width}}{'regret':>10}{'sd':>9}{'least':>9}{'most':>9}{'waiting':>10}"
+    rows = [
+        f"{label:<{width}}{row['regret']:>10.1f}{row['sd']:>9.1f}{row['least']:>9.1f}"
+        f"{row['most']:>9.1f}{row['waiting_rounds']:>10,.0f}"
+        for label, row in found.items()
+    ]
+    return "\n".join([head, *rows])

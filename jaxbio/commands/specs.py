@@ -1,0 +1,68 @@
+"""Problems, learners and delays as they are written on a command line or in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jaxbio import checks
+from jaxbio.environment.delays import FixedDelay, GeometricDelay, LaplaceDelay, UniformDelay
+from jaxbio.environment.environment import Environment
+from jaxbio.environment.instances import make_environment
+from jaxbio.learners.registry import make_learner
+
+DELAYS: dict[str, Callable[..., Any]] = {
+    "fixed": FixedDelay,
+    "laplace": LaplaceDelay,
+    "geometric": GeometricDelay,
+    "uniform": UniformDelay,
+}
+
+
+def value(text: str) -> Any:
+    """A number, True, False or None where the text is one, else the text."""
+    constants = {"true": True, "false": False, "none": None}
+    if text.lower() in constants:
+        return constants[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def delays(text: str | int) -> Any:
+    """50, or a law with its numbers: laplace:50,25, geometric:20, uniform:0,100."""
+    kind, colon, rest = str(text).partition(":")
+    if not colon:
+        kind, rest = "fixed", kind
+    build = DELAYS[checks.choice("the law of the delay", kind, tuple(DELAYS))]
+    numbers = [value(number) for number in rest.split(",")]
+    try:
+        return build(*numbers)
+    except TypeError as error:
+        raise ValueError(f"delay {text!r}: {error}") from error
+
+
+def options(text: str) -> dict[str, Any]:
+    """name=value,name=value."""
+    pairs = {}
+    for item in filter(None, text.split(",")):
+        name, equals, given = item.partition("=")
+        if not equals:
+            raise ValueError(f"an option must be name=value, but got {item!r}")
+        pairs[name.strip()] = value(given.strip())
+    return pairs
+
+
+def environment(name: str, given: dict[str, Any], delay: str | None) -> Environment:
+    """A problem by name."""
+    chosen = {} if delay is None else {"delays": delays(delay)}
+    return make_environment(name, **given, **chosen)
+
+
+def learner(text: str) -> tuple[str, Any]:
+    """name, or name:option=value,...: (label, learner)."""
+    name, _, given = text.partition(":")
+    return text, make_learner(name, **options(given))

@@ -1,0 +1,104 @@
+"""jaxbio sweep: a grid in a TOML file.
+
+horizon = 10_000
+runs = 200
+store = "results/utility"         # resumable
+output = "results/utility.nc"     # the labelled result
+
+[environment]
+name = "paper-utility"
+states = "$states"                # the value of an axis
+delay = "$delay"                  # also "laplace:$delay,25"
+
+[learners."DAda-Exp3"]
+name = "dada-exp3"
+
+[learners.MetaBIO]
+name = "metabio"
+delta = "$delta"
+
+[axes]
+delay = [10, 50, 100]
+states = [4, 8, 12]
+delta = [0.01, 0.1]
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from jaxbio.commands import specs
+from jaxbio.learners.registry import make_learner
+from jaxbio.sweep import sweep
+
+AXIS = re.compile(r"\$(\w+)")
+FORWARDED = ("horizon", "runs", "seed", "rounds", "keep", "quantiles", "paired", "store")
+TABLES = ("environment", "learners", "axes")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The file, checked for names that mean nothing."""
+    try:
+        config = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not TOML: {error}") from error
+    for name in config:
+        if name not in (*FORWARDED, *TABLES, "output"):
+            known = ", ".join((*FORWARDED, "output", *TABLES))
+            raise ValueError(f"{path} has {name!r}, but only {known} mean something")
+    for name in ("environment", "learners"):
+        if name not in config:
+            raise ValueError(f"{path} must have a table [{name}]")
+    return config
+
+
+def play(config: dict[str, Any], progress: bool) -> xr.Dataset:
+    """The sweep that a file describes."""
+    return sweep(
+        _on_axes(_environment, config["environment"]),
+        {label: _on_axes(_learner, given) for label, given in config["learners"].items()},
+        config.get("axes", {}),
+        progress=progress,
+        **{name: config[name] for name in FORWARDED if name in config},
+    )
+
+
+def _environment(name: str, delay: Any = None, **given: Any) -> Any:
+    return specs.environment(name, given, None if delay is None else str(delay))
+
+
+def _learner(name: str, **given: Any) -> Any:
+    return make_learner(name, **given)
+
+
+def _on_axes(build: Callable[..., Any], given: dict[str, Any]) -> Callable[..., Any]:
+    """A function of the axes that the values of a table name."""
+    if "name" not in given:
+        raise ValueError(f"a table must have a name, but has only {', '.join(given) or 'nothing'}")
+    names = sorted({axis for text in given.values() for axis in AXIS.findall(str(text))})
+
+    def built(**axes: Any) -> Any:
+        return build(**{name: _filled(text, axes) for name, text in given.items()})
+
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
+    built.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return built
+
+
+def _filled(text: Any, axes: dict[str, Any]) -> Any:
+    """A value with axes put in: "$delta" becomes a number, "laplace:$delay,25" a text."""
+    if not isinstance(text, str):
+        return text
+    whole = AXIS.fullmatch(text)
+    if whole:
+        return axes[whole[1]]
+    return AXIS.sub(lambda found: str(axes[found[1]]), text)

@@ -1,0 +1,101 @@
+"""All figures of an experiment, with what is said below them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import xarray as xr
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from jaxbio.experiments.experiment import Experiment, Options
+from jaxbio.figures.bounds import bounds
+from jaxbio.figures.curves import bounded, drawn, places, regret, shaded, switching_rounds, waiting
+from jaxbio.figures.finals import against, distribution
+from jaxbio.figures.waiting import environment_at, outstanding, points
+from jaxbio.plot import THEMES, Look, save, style
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure to be: its name in file names, what it shows in a sentence or two, how to draw."""
+
+    name: str
+    caption: str
+    draw: Callable[[Look], Figure]
+
+    def figure(self, look: Look) -> Figure:
+        with rc_context(style(look)):
+            return self.draw(look)
+
+    def save(self, folder: Path, prefix: str) -> dict[str, Path]:
+        """PNG and PDF, light and dark, and PNG for narrow screens: variant -> file."""
+        files = {}
+        for theme in THEMES:
+            stem = folder / f"{prefix}-{self.name}-{theme.name}"
+            png, pdf = save(self.figure(Look(theme)), stem)
+            narrow = stem.with_name(f"{stem.name}-narrow")
+            (small,) = save(self.figure(Look(theme, narrow=True)), narrow, ["png"])
+            files |= {theme.name: png, f"{theme.name}-pdf": pdf, f"{theme.name}-narrow": small}
+        return files
+
+
+def drawings(experiment: Experiment, data: xr.Dataset, options: Options) -> list[Drawing]:
+    """The figures of an experiment, the paper's own first. Plays a few runs for the last one."""
+    made = [
+        Drawing("regret", _about_regret(experiment, data), partial(regret, experiment, data)),
+        Drawing(
+            "final",
+            "Final regret of every run: how far the learners are apart, and how sure each is.",
+            partial(distribution, experiment, data),
+        ),
+    ]
+    if len(experiment.axes) == 1:
+        (axis,) = experiment.axes
+        caption = f"Mean final regret against the {axis}, with 95 % intervals."
+        made.append(Drawing("swept", caption, partial(against, experiment, data)))
+    counts = outstanding(experiment, options)
+    made.append(
+        Drawing("waiting", _about_waiting(counts, options), partial(waiting, experiment, counts))
+    )
+    limits = [
+        bounds(environment_at(experiment, options, point), options) for point in points(experiment)
+    ]
+    made.append(
+        Drawing(
+            "bounds",
+            "Mean regret and the theorems' bounds for a game of that many rounds, on logarithmic "
+            "axes: the bounds hold for the worst case and lie far above.",
+            partial(bounded, experiment, data, limits),
+        )
+    )
+    return made
+
+
+def _about_regret(experiment: Experiment, data: xr.Dataset) -> str:
+    panels = f", one panel per {experiment.panels}" if len(places(experiment)) > 1 else ""
+    text = (
+        f"Mean cumulative regret of {len(drawn(data))} learners over {data.sizes['run']} runs"
+        f"{panels}; the band is one standard deviation."
+    )
+    if shaded(experiment):
+        text += " The stronger the shade, the more states."
+    found = switching_rounds(data)
+    if found.size:
+        text += f" MetaAdaBIO switched after round {found.min():,}"
+        text += "." if found.min() == found.max() else f" to {found.max():,}."
+    return text
+
+
+def _about_waiting(counts: xr.DataArray, options: Options) -> str:
+    total = counts.sum("round").mean(
+        [dim for dim in counts.dims if dim not in ("learner", "round")]
+    )
+    saved = 1 - float(total[1]) / max(float(total[0]), 1.0)
+    return (
+        "What intermediate observations save: the rounds whose loss is still waited for. "
+        f"{counts.learner.values[1]}'s base waits {saved:.1%} less in total."
+    )

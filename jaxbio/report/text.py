@@ -1,0 +1,75 @@
+"""report.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jaxbio.report.section import Section, contradictions, margin, tally
+from jaxbio.report.sensitivity import Sensitivity
+
+TITLE = "Delayed bandits with intermediate observations: the paper's experiments"
+QUESTION = (
+    "When a loss arrives late but a state is seen at once, how much does the state help? "
+    "MetaBIO uses it, DAda-Exp3 does not; MetaAdaBIO decides as it goes. Each claim of the "
+    "paper's experiment section is tested here on runs of our own."
+)
+PROCEDURE = (
+    "A claim about means is a paired difference over common runs, positive if the claim is true: "
+    "its mean, a 95 % bootstrap interval (BCa) and the p-value of a t-test, corrected by Holm's "
+    "method over the claims of the experiment. Yes or no is said at a corrected p of at most 0.05, "
+    "else undecided. A claim about facts must hold in every run."
+)
+PAPER = (
+    "Esposito, Masoudian, Qiu, van der Hoeven, Cesa-Bianchi and Seldin: Delayed Bandits: When Do "
+    "Intermediate Observations Help? ICML 2023."
+)
+SENSITIVITY = "The verdicts under choices that the paper leaves open."
+
+
+def markdown(sections: Sequence[Section]) -> str:
+    parts = [f"# {TITLE}", QUESTION, f"Paper: {PAPER}", "## Summary", _summary(sections)]
+    parts += ["How claims are tested: " + PROCEDURE]
+    for section in sections:
+        parts += _section(section)
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(sections: Sequence[Section]) -> str:
+    rows = [(f"{s.number}. {s.title}", s.about, tally(s.verdicts)) for s in sections]
+    return table(("experiment", "what the paper says", "verdicts"), rows)
+
+
+def _section(section: Section) -> list[str]:
+    parts = [f"## Experiment {section.number}: {section.title}", f"{section.about}."]
+    for picture in section.pictures:
+        files = picture.files
+        links = ", ".join(f"[{variant}]({files[variant]})" for variant in files)
+        image = f"![{picture.caption}]({files['light']})"
+        parts += [f"{image}\n\n{picture.caption} ({links})"]
+    verdicts = [(v.statement, f"**{v.outcome}**", margin(v)) for v in section.verdicts]
+    parts += ["### Verdicts", table(("claim", "outcome", "margin [95 % interval]"), verdicts)]
+    parts += ["\n".join(f"- {sentence}" for sentence in contradictions(section))]
+    if section.sensitivity:
+        parts += ["### Sensitivity", SENSITIVITY, _sensitivity(section.sensitivity)]
+    parts += ["### Settings", table(("setting", "value"), section.settings.items())]
+    parts += [f"Data: [{section.data}]({section.data})"]
+    parts += ["### Versions", ", ".join(f"{n} {v}" for n, v in section.versions.items())]
+    commands = [f"{label}:\n\n```sh\n{line}\n```" for label, line in section.commands.items()]
+    return [*parts, "### Commands", *commands]
+
+
+def _sensitivity(found: Sensitivity) -> str:
+    rows = [
+        (claim.statement, *(column[i].outcome for column in found.verdicts))
+        for i, claim in enumerate(found.verdicts[0])
+    ]
+    return table(("claim", *found.choices), rows)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    return str(value).replace("|", "\\|")

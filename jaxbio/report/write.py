@@ -1,0 +1,87 @@
+"""The report of one or more experiments in a folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from jaxbio.dataset import versions
+from jaxbio.experiments.experiment import Experiment, Options
+from jaxbio.experiments.verdicts import Verdict
+from jaxbio.figures import drawings
+from jaxbio.report import netcdf, page, text
+from jaxbio.report.section import Picture, Section, labelled, load, save
+from jaxbio.report.sensitivity import Sensitivity
+
+
+def write(
+    folder: str | Path,
+    experiment: Experiment,
+    data: xr.Dataset,
+    options: Options,
+    verdicts: Sequence[Verdict],
+    commands: str | Sequence[str] | Mapping[str, str],
+    sensitivity: Sensitivity | None = None,
+) -> list[Path]:
+    """Add an experiment to the report in a folder, in place of what it said about it before.
+
+    Args:
+      folder: made if need be; figures/, data/, report.md and report.html go there. The report
+        covers every experiment that was written into the folder.
+      experiment, data, options: what was played, its result and with which options.
+      verdicts: of `judge`.
+      commands: that reproduce the experiment: one, several, or what each makes -> command.
+      sensitivity: verdicts under other choices, if they were played.
+    Returns:
+      The files written.
+    """
+    folder = Path(folder)
+    name = f"experiment-{experiment.number}"
+    numbers = netcdf.save(data, folder / "data" / f"{name}.nc")
+    pictures, files = [], [numbers]
+    for drawing in drawings(experiment, data, options):
+        made = drawing.save(folder / "figures", name)
+        files += made.values()
+        within = {variant: path.relative_to(folder).as_posix() for variant, path in made.items()}
+        pictures.append(Picture(drawing.name, drawing.caption, within))
+    section = Section(
+        experiment.number,
+        experiment.title,
+        experiment.about,
+        pictures,
+        list(verdicts),
+        _settings(experiment, options),
+        _versions(),
+        labelled(commands),
+        numbers.relative_to(folder).as_posix(),
+        sensitivity,
+    )
+    files.append(save(section, folder / "data" / f"{name}.json"))
+    return files + _rebuild(folder)
+
+
+def _rebuild(folder: Path) -> list[Path]:
+    """report.md and report.html from every experiment in the folder."""
+    found = [load(path) for path in sorted((folder / "data").glob("experiment-*.json"))]
+    sections = sorted(found, key=lambda section: section.number)
+    written = {"report.md": text.markdown(sections), "report.html": page.html(sections, folder)}
+    for name, content in written.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return [folder / name for name in written]
+
+
+def _settings(experiment: Experiment, options: Options) -> dict[str, Any]:
+    axes = {name: ", ".join(map(str, values)) for name, values in experiment.axes.items()}
+    learners = "; ".join(experiment.learners(options))
+    return dataclasses.asdict(options) | axes | {"learners": learners}
+
+
+def _versions() -> dict[str, str]:
+    others = {name: version(name) for name in ("scipy", "xarray", "matplotlib")}
+    return versions() | others | {"python": platform.python_version()}

@@ -1,0 +1,178 @@
+"""The command line: what it prints, what it saves, how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import xarray as xr
+
+import jaxbio as jb
+from jaxbio import cli
+from jaxbio.commands import run, specs, sweep_file
+
+SMALL = ["--horizon", "200", "--runs", "8", "--quiet"]
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "_keep_programs", lambda: None)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
+    assert cli.main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line of an error, with exit code 2."""
+    assert cli.main(arguments) == 2
+    said = capsys.readouterr().err.strip()
+    assert said.startswith("jaxbio: ")
+    assert len(said.splitlines()) == 1
+    return said
+
+
+def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(capsys, "list")
+    assert tuple(found["learners"]) == jb.learner_names()
+    assert tuple(found["environments"]) == jb.environment_names()
+    assert list(found["experiments"]) == ["1", "2", "3", "4", "5"]
+    assert all(line for entries in found.values() for line in entries.values())
+    cli.main(["list"])
+    text = capsys.readouterr().out
+    assert all(name in text for entries in found.values() for name in entries)
+
+
+def test_run_plays_what_simulate_plays(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    figure = tmp_path / "deep" / "figure.png"
+    words = ["run", "paper-utility", "metabio:delta=0.05", "--set", "states", "5"]
+    found = printed(capsys, *words, "--delay", "9", *SMALL, "--figure", str(figure))
+    env = jb.make_environment("paper-utility", states=5, delays=jb.FixedDelay(9))
+    learner = jb.make_learner("metabio", delta=0.05)
+    result = jb.simulate(env, learner, horizon=200, runs=8, progress=False)
+    row = found["metabio:delta=0.05"]
+    assert row["regret"] == result.final_regret.mean()
+    assert row["waiting_rounds"] == result.info["waiting_rounds"].mean()
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert f"{row['regret']:.1f}" in run.table(found)
+
+
+CONFIG = """
+horizon = 200
+runs = 8
+store = "{store}"
+output = "{output}"
+[environment]
+name = "paper-utility"
+states = "$states"
+delay = "fixed:$delay"
+[learners.Both]
+name = "metabio"
+delta = "$delta"
+[axes]
+delay = [3, 9]
+states = [4, 5]
+delta = [0.05, 0.2]
+"""
+
+
+def test_sweep_of_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    output = tmp_path / "out" / "grid.nc"
+    config = tmp_path / "grid.toml"
+    config.write_text(CONFIG.format(store=tmp_path / "store", output=output))
+    found = printed(capsys, "sweep", str(config), "--quiet")
+    assert found["sizes"]["delay"] == 2
+    with xr.open_dataset(output, engine="scipy") as data:
+        env = jb.make_environment("paper-utility", states=5, delays=jb.FixedDelay(9))
+        learner = jb.make_learner("metabio", delta=0.05)
+        alone = jb.simulate(env, learner, horizon=200, runs=8, progress=False)
+        cell = data.final_regret.sel(learner="Both", delay=9, states=5, delta=0.05)
+        assert cell.values.tolist() == alone.final_regret.tolist()
+    assert (tmp_path / "store" / "settings.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("horizon = ", "is not TOML"),
+        ("horison = 3", "'horison'"),
+        ("horizon = 3", "table [environment]"),
+        ("[environment]\nname='paper-utility'\n[learners.a]\nnom='exp3'", "must have a name"),
+    ],
+)
+def test_a_file_that_says_nothing(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "grid.toml"
+    config.write_text(text)
+    assert message in failed(capsys, "sweep", str(config))
+
+
+def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "'dada'" in failed(capsys, "run", "paper-stochastic", "dada", *SMALL)
+    assert "'speed'" in failed(capsys, "run", "paper-stochastic", "ucb1:speed=2", *SMALL)
+    assert "normal" in failed(capsys, "run", "paper-stochastic", "ucb1", "--delay", "normal:3")
+    assert "cannot be read" in failed(capsys, "sweep", str(tmp_path / "none.toml"))
+    assert "num_actions" in failed(capsys, "theory", "--actions", "1", "--states", "3")
+    with pytest.raises(ValueError, match="num_actions"):
+        cli.main(["theory", "--actions", "1", "--states", "3", "--debug"])
+    with pytest.raises(SystemExit) as usage:
+        cli.main(["run", "nowhere", "ucb1"])
+    assert usage.value.code == 2
+
+
+def test_an_interrupt_ends_with_130_and_says_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        error = KeyboardInterrupt()
+        error.add_note("finished blocks are in there")
+        raise error
+
+    config = tmp_path / "grid.toml"
+    config.write_text(CONFIG.format(store="s", output="o"))
+    monkeypatch.setattr(sweep_file, "sweep", interrupted)
+    assert cli.main(["sweep", str(config)]) == 130
+    said = capsys.readouterr().err
+    assert "finished blocks are in there" in said
+    assert f"resume with: jaxbio sweep {config}" in said
+
+
+def test_theory_recommends_the_smaller_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["theory", "--actions", "4", "--horizon", "100000", "--states"]
+    few = printed(capsys, *words, "2", "--delay", "5000")
+    many = printed(capsys, *words, "500", "--delay", "5")
+    assert few["recommended"] == "MetaBIO"
+    assert many["recommended"] == "DAda-Exp3"
+    bound = jb.theory.metabio_bound(
+        horizon=100_000, num_actions=4, num_states=2, delays=5000, delta=0.1
+    )
+    assert few["bounds"]["MetaBIO"]["total"] == pytest.approx(bound.total)
+
+
+def test_delays_in_words() -> None:
+    assert specs.delays("7").longest() == 7
+    laplace = specs.delays("laplace:50,2.5")
+    assert (laplace.location, laplace.scale) == (50, 2.5)
+    assert specs.delays("uniform:1,6").longest() == 6
+    assert specs.delays("geometric:3").mean == 3
+    with pytest.raises(ValueError, match="laplace:1"):
+        specs.delays("laplace:1")
+
+
+def test_completion_script(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(["--print-completion", "bash"])
+    assert end.value.code == 0
+    assert "paper-stochastic" in capsys.readouterr().out
+
+
+def test_the_module_runs_the_same_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxbio", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"jaxbio {jb.__version__}"
