@@ -1,6 +1,6 @@
 """The figures of the paper's experiments, and those that the paper does not have."""
 
-from jaxbio.figures.drawings import Drawing, drawings
+from jaxbio.figures.gallery import Drawing, drawings
 from jaxbio.figures.waiting import outstanding
 
 __all__ = ["Drawing", "drawings", "outstanding"]

@@ -137,11 +137,13 @@ def _mark_switch(axes: Axes, data: xr.Dataset, look: Look) -> None:
         return
     at = float(np.median(found))
     axes.axvline(at, color=look.theme.muted, linewidth=1.2, linestyle=(0, (4, 3)))
+    early = at <= np.mean(axes.get_xlim())
     axes.annotate(
-        f"switch after round {at:,.0f}",
+        f"switch {at:,.0f}" if look.narrow else f"switch after round {at:,.0f}",
         (at, 1),
         xycoords=axes.get_xaxis_transform(),
-        xytext=(6, -4),
+        xytext=(6 if early else -6, -4),
+        ha="left" if early else "right",
         textcoords="offset points",
         va="top",
         color=look.theme.muted,

@@ -121,7 +121,8 @@ def against(experiment: Experiment, data: xr.Dataset, look: Look) -> Figure:
         axes.plot(x[joined] + shift, mean[joined], color=palette[name], linewidth=1.4, alpha=0.8)
         ends.append(End(name, float(mean[-1]), palette[name]))
     margin = 0.12 * np.ptp(x)
-    axes.set_xticks(x, [str(value) for value in values])
+    broken = "\n(" if look.narrow else "("
+    axes.set_xticks(x, [str(value).replace("(", broken) for value in values])
     axes.set(xlabel=_axis_name(axis), ylabel="final regret")
     axes.set_xlim(x.min() - margin, x.max() + margin)
     axes.set_ylim(bottom=0 if data.final_regret.min() >= 0 else None)

@@ -10,8 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from jaxbio.experiments.verdicts import Verdict
+from jaxbio.report.choices import Sensitivity
 from jaxbio.report.section import Picture, Section, contradictions, margin, tally
-from jaxbio.report.sensitivity import Sensitivity
 from jaxbio.report.text import PAPER, PROCEDURE, QUESTION, SENSITIVITY, TITLE
 
 MARKS = {"yes": "✓", "no": "✗", "undecided": "?"}

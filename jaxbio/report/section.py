@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbio.experiments.verdicts import Verdict
-from jaxbio.report.sensitivity import Sensitivity
+from jaxbio.report.choices import Sensitivity
 
 VARIANTS = ("light", "dark", "light-narrow", "dark-narrow", "light-pdf", "dark-pdf")
 

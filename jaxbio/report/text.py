@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from jaxbio.report.choices import Sensitivity
 from jaxbio.report.section import Section, contradictions, margin, tally
-from jaxbio.report.sensitivity import Sensitivity
 
 TITLE = "Delayed bandits with intermediate observations: the paper's experiments"
 QUESTION = (

@@ -16,8 +16,8 @@ from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.verdicts import Verdict
 from jaxbio.figures import drawings
 from jaxbio.report import netcdf, page, text
+from jaxbio.report.choices import Sensitivity
 from jaxbio.report.section import Picture, Section, labelled, load, save
-from jaxbio.report.sensitivity import Sensitivity
 
 
 def write(

@@ -1,0 +1,167 @@
+"""Figures: made for every experiment, readable, with one colour for a learner everywhere.
+
+The regret that they show is made up here, in the shape of a sweep's: compiling all programs of
+Experiments 1 and 2 costs more than a minute. `outstanding` is played, once.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import same_color
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from jaxbio import plot, theory
+from jaxbio.experiments.experiment import Experiment, Options
+from jaxbio.experiments.registry import EXPERIMENTS
+from jaxbio.figures import drawings, outstanding
+from jaxbio.figures.gallery import Drawing
+from jaxbio.figures.waiting import WITHOUT
+from jaxbio.plot import DARK, LEARNER_COLOURS, LIGHT, Look, spread
+
+TINY = Options(horizon=300, runs=4, rounds=30)
+LOOKS = [Look(LIGHT), Look(DARK, narrow=True)]
+
+
+def made_up(experiment: Experiment) -> xr.Dataset:
+    """A sweep's dataset with regret that is made up; learners lie close together."""
+    names = list(experiment.learners(TINY))
+    shape = [len(names), *(len(v) for v in experiment.axes.values()), TINY.runs, TINY.rounds]
+    steps = np.random.default_rng(0).uniform(0.3, 1.0, shape)
+    regret = np.cumsum(steps, axis=-1)
+    dims = ["learner", *experiment.axes, "run", "round"]
+    data = {"regret": (dims, regret), "final_regret": (dims[:-1], regret[..., -1])}
+    switch = np.full(shape[:-1], 150 if experiment.number == 4 else TINY.horizon + 1)
+    rounds = np.arange(10, TINY.horizon + 1, 10)
+    axes = {name: list(values) for name, values in experiment.axes.items()}
+    coordinates = {"learner": names, "round": rounds, **axes}
+    return xr.Dataset(data | {"switch_round": (dims[:-1], switch)}, coordinates)
+
+
+def made_up_counts(experiment: Experiment, options: Options) -> xr.DataArray:
+    names = [n for n in ("MetaBIO", "MetaAdaBIO") if n in experiment.learners(options)]
+    shape = [len(names) + 1, *(len(v) for v in experiment.axes.values()), 3, options.horizon]
+    dims = ["learner", *experiment.axes, "run", "round"]
+    return xr.DataArray(
+        np.full(shape, 4),
+        {"learner": [WITHOUT, *names], "round": np.arange(1, options.horizon + 1),
+         **{k: list(v) for k, v in experiment.axes.items()}},
+        dims,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def all_drawings() -> dict[int, list[Drawing]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jaxbio.figures.gallery.outstanding", made_up_counts)
+        return {n: drawings(e, made_up(e), TINY) for n, e in EXPERIMENTS.items()}
+
+
+def texts(figure: Figure) -> list[Text]:
+    """Everything that is written and not empty."""
+    FigureCanvasAgg(figure).draw()
+    found = list(figure.texts)
+    for axes in figure.axes:
+        found += [axes.title, axes._left_title, axes.xaxis.label, axes.yaxis.label]  # type: ignore
+        found += [*axes.texts, *_tick_labels(axes.xaxis), *_tick_labels(axes.yaxis)]
+    return [text for text in found if text.get_text().strip()]
+
+
+def _tick_labels(axis: Axis) -> list[Text]:
+    low, high = sorted(axis.get_view_interval())
+    return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])
+@pytest.mark.parametrize("number", EXPERIMENTS)
+def test_nothing_that_is_written_overlaps_or_is_clipped(
+    all_drawings: dict[int, list[Drawing]], number: int, look: Look
+) -> None:
+    for drawing in all_drawings[number]:
+        figure = drawing.figure(look)
+        written = texts(figure)
+        boxes = [(t.get_text(), t.get_window_extent()) for t in written]
+        for (one, a), (other, b) in combinations(boxes, 2):
+            apart = a.x1 <= b.x0 or b.x1 <= a.x0 or a.y1 <= b.y0 or b.y1 <= a.y0
+            assert apart, f"{drawing.name}: {one!r} overlaps {other!r}"
+        for text, box in boxes:
+            assert box.x0 >= 0, f"{drawing.name}: {text!r} is cut at the left"
+            assert box.y0 >= 0, f"{drawing.name}: {text!r} is cut at the bottom"
+            assert box.x1 <= figure.bbox.x1, f"{drawing.name}: {text!r} is cut at the right"
+            assert box.y1 <= figure.bbox.y1, f"{drawing.name}: {text!r} is cut at the top"
+        assert all(t.get_fontsize() >= 9 for t in written)
+
+
+def test_every_experiment_has_its_figures(all_drawings: dict[int, list[Drawing]]) -> None:
+    for number, made in all_drawings.items():
+        names = {drawing.name for drawing in made}
+        assert names >= {"regret", "final", "waiting", "bounds"}
+        assert ("swept" in names) == bool(EXPERIMENTS[number].axes)
+        assert all(drawing.caption for drawing in made)
+
+
+def test_a_learner_has_one_colour_everywhere(all_drawings: dict[int, list[Drawing]]) -> None:
+    """The leader before a label has the learner's colour, in every figure."""
+    seen = set()
+    for number in (1, 2, 4, 5):
+        regret = next(d for d in all_drawings[number] if d.name == "regret")
+        axes = regret.figure(Look()).axes[0]
+        leaders = [line for line in axes.lines if line.get_transform() == axes.transAxes]
+        for line, label in zip(leaders, axes.texts[-len(leaders) :], strict=True):
+            name = label.get_text().split("  ")[0]
+            wanted = plot.colours([name], Look())[name]
+            assert same_color(line.get_color(), wanted)
+            seen.add(name)
+    assert seen == set(LEARNER_COLOURS)
+    assert len(set(LEARNER_COLOURS.values())) == len(LEARNER_COLOURS)
+
+
+def test_the_switch_is_marked_only_where_there_is_one(
+    all_drawings: dict[int, list[Drawing]],
+) -> None:
+    for number, expected in ((4, True), (5, False)):
+        axes = all_drawings[number][0].figure(Look()).axes[0]
+        marked = any("switch after round 150" in text.get_text() for text in axes.texts)
+        assert marked == expected
+
+
+def test_every_variant_is_saved(all_drawings: dict[int, list[Drawing]], tmp_path: Path) -> None:
+    files = all_drawings[5][0].save(tmp_path, "experiment-5")
+    assert sorted(path.name for path in files.values()) == [
+        "experiment-5-regret-dark-narrow.png",
+        "experiment-5-regret-dark.pdf",
+        "experiment-5-regret-dark.png",
+        "experiment-5-regret-light-narrow.png",
+        "experiment-5-regret-light.pdf",
+        "experiment-5-regret-light.png",
+    ]
+
+
+def test_spread_keeps_labels_apart_and_in_order() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        wanted = rng.uniform(0, 100, rng.integers(1, 8)).tolist()
+        placed = spread(wanted, 12, 100)
+        order = np.argsort(wanted, kind="stable")
+        assert (np.diff(np.array(placed)[order]) >= 12 - 1e-6).all()
+        assert min(placed) >= 0
+        assert max(placed) <= 100 + 1e-6
+    assert spread([10, 50], 12, 100) == [10, 50]
+
+
+def test_waiting_counts_are_those_of_theory() -> None:
+    counts = outstanding(EXPERIMENTS[4], TINY, runs=2)
+    every = counts.sel(learner=WITHOUT).values
+    expected = np.minimum(np.arange(1, TINY.horizon + 1), 20)
+    assert (every == expected).all()
+    assert (every[:, :-20] == theory.end_counts(20, horizon=TINY.horizon)[:-20]).all()
+    waits = counts.sel(learner="MetaBIO").values
+    assert (waits <= every).all()
+    assert (waits[:, -1] < every[:, -1]).all()

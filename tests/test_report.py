@@ -1,0 +1,190 @@
+"""The report: complete, self-contained, and red where a learner is broken."""
+
+from __future__ import annotations
+
+import dataclasses
+import html.parser
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from jaxbio import report
+from jaxbio.batching import cut
+from jaxbio.core import pytree
+from jaxbio.experiments.experiment import Experiment, Options
+from jaxbio.experiments.registry import EXPERIMENTS
+from jaxbio.experiments.verdicts import Verdict, judge
+from jaxbio.learners.exp3 import DAdaExp3
+from jaxbio.learners.metabio import MetaBIO, MetaBIOState, MetaTicket, feed_base, feed_lanes
+from jaxbio.learners.metabio import waiting_add as add_waiting
+from jaxbio.learners.registry import make_learner
+from jaxbio.ops import count, means_add, select
+from jaxbio.report import netcdf
+from jaxbio.report.choices import _only_judged, variants
+from jaxbio.report.folder import _rebuild
+from jaxbio.report.section import contradictions, load
+
+TINY = Options(horizon=300, runs=4, rounds=30)
+COMMAND = "jaxbio reproduce 4 --horizon 300 --runs 4"
+SWITCHING = EXPERIMENTS[4]
+
+
+class Tags(html.parser.HTMLParser):
+    """Every tag with its attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def named(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.found if tag == name]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path], list[Verdict]]:
+    folder = tmp_path_factory.mktemp("report")
+    data = SWITCHING.play(TINY, progress=False)
+    verdicts = judge(SWITCHING.claims(TINY), data)
+    files = report.write(folder, SWITCHING, data, TINY, verdicts, COMMAND)
+    return folder, files, verdicts
+
+
+def test_all_files_are_there(written: Any) -> None:
+    folder, files, _ = written
+    names = {path.relative_to(folder).as_posix() for path in files}
+    assert {"report.md", "report.html", "data/experiment-4.nc"} <= names
+    for kind in ("regret", "final", "waiting", "bounds"):
+        for variant in ("light.png", "light.pdf", "dark.png", "dark.pdf", "light-narrow.png"):
+            assert f"figures/experiment-4-{kind}-{variant}" in names
+    assert all(path.stat().st_size > 0 for path in files)
+
+
+def test_the_page_needs_nothing_from_elsewhere(written: Any) -> None:
+    page = (written[0] / "report.html").read_text(encoding="utf-8")
+    tags = Tags(page)
+    for _, attributes in tags.found:
+        for name in ("src", "href", "srcset"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:"))
+    assert not tags.named("script")
+    assert not any(name.startswith("on") for _, found in tags.found for name in found)
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_the_page_shows_all_figures_and_verdicts(written: Any) -> None:
+    folder, _, verdicts = written
+    tags = Tags((folder / "report.html").read_text(encoding="utf-8"))
+    assert len(tags.named("img")) == 4
+    assert len(tags.named("source")) == 3 * 4
+    assert all(image["alt"] and image["width"] for image in tags.named("img"))
+    for name in ("report.html", "report.md"):
+        text = (folder / name).read_text(encoding="utf-8").replace("&#x27;", "'")
+        assert COMMAND in text
+        for verdict in verdicts:
+            assert verdict.statement in text
+    outcomes = [span["class"] for span in tags.named("span")]
+    assert outcomes == [f"outcome {verdict.outcome}" for verdict in verdicts]
+
+
+def test_the_data_are_as_they_were(written: Any) -> None:
+    with xr.open_dataset(written[0] / "data/experiment-4.nc", engine="scipy") as kept:
+        assert [str(name) for name in kept.learner.values] == list(SWITCHING.learners(TINY))
+        assert kept.regret.shape == (4, TINY.runs, TINY.rounds)
+        assert json.loads(kept.attrs["horizon"]) == [TINY.horizon]
+
+
+def test_netcdf_holds_what_it_usually_cannot(tmp_path: Path) -> None:
+    data = xr.Dataset(
+        {"big": ("x", np.array([2**40, 1])), "small": ("x", np.array([1, 2]))},
+        {"x": ["a", "b"]},
+        {"paired": True, "nothing": None},
+    ).assign(flag=("x", np.array([True, False])), thing=("x", np.array([Path("p"), 3], object)))
+    with xr.open_dataset(netcdf.save(data, tmp_path / "x.nc"), engine="scipy") as kept:
+        assert kept.big.values.tolist() == [2**40, 1]
+        assert kept.small.dtype == np.int32
+        assert kept.flag.values.tolist() == [1, 0]
+        assert kept.attrs["paired"] == "True"
+
+
+def test_a_second_experiment_joins_the_report(written: Any) -> None:
+    """From the kept section alone: nothing is drawn anew."""
+    folder = written[0]
+    kept = json.loads((folder / "data/experiment-4.json").read_text(encoding="utf-8"))
+    other = folder / "data/experiment-9.json"
+    other.write_text(json.dumps(kept | {"number": 9, "title": "Another"}), encoding="utf-8")
+    _rebuild(folder)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    other.unlink()
+    _rebuild(folder)
+    assert page.index("Experiment 4:") < page.index("Experiment 9: Another")
+
+
+def test_contradictions_are_said_plainly(written: Any) -> None:
+    section = load(written[0] / "data/experiment-4.json")
+    no, maybe = (Verdict("birds swim", word, "margin -1") for word in ("no", "undecided"))
+    said = contradictions(dataclasses.replace(section, verdicts=[no, maybe]))
+    assert said[0].startswith('Contradicts the paper: "birds swim"')
+    assert said[1].startswith("Not decided by 4 runs")
+    assert "Nothing" in contradictions(dataclasses.replace(section, verdicts=[]))[0]
+
+
+def test_variants_cover_what_the_paper_leaves_open() -> None:
+    names = [name for name, _, _ in variants(EXPERIMENTS[2], Options())]
+    assert names == [
+        "as reported",
+        "tuning anytime",
+        "tuning printed",
+        "delta 0.01",
+        "delta 0.5",
+        "growth of phases: log",
+        "NSD-UCRL2 window 500",
+    ]
+    assert "DAda-Exp3" not in _only_judged(EXPERIMENTS[2], TINY).learners(TINY)
+
+
+@pytree
+class Inverted(MetaBIO):
+    """MetaBIO with the waiting rule turned round: it waits where it knows enough."""
+
+    def learn(self, state: MetaBIOState, t: Any, play: Any, arrivals: Any) -> Any:
+        old, due = arrivals.play, arrivals.due
+        outstanding = state.outstanding + 1 - count(due)
+        seen = means_add(state.seen, old.state, old.loss, due)
+        wait = select(seen.count, play.state) >= outstanding
+        seen, wait = cut((seen, wait))
+        feed, waited = feed_lanes(due, old.ticket.wait, wait)
+        estimate = state.estimator.lanes(state.seen, seen, old.state, old.loss, due, waited)
+        base, ticket = feed_base(self.base, state.base, t, play, old, estimate, feed)
+        waiting = add_waiting(state.waiting, feed, wait)
+        new = MetaBIOState(base, seen, outstanding, state.needed, waiting, state.estimator)
+        return new, MetaTicket(ticket, wait)
+
+
+def stochastic_with(metabio: Any) -> Experiment:
+    """Experiment 1 with DAda-Exp3 and what is called MetaBIO."""
+    learners = {"DAda-Exp3": make_learner("dada-exp3"), "MetaBIO": metabio}
+    return dataclasses.replace(EXPERIMENTS[1], learners=lambda options: learners)
+
+
+def outcomes(experiment: Experiment, options: Options) -> list[str]:
+    data = experiment.play(options, progress=False)
+    return [verdict.outcome for verdict in judge(experiment.claims(options), data)]
+
+
+@pytest.mark.slow
+def test_a_broken_learner_turns_the_verdicts_red() -> None:
+    options = Options(horizon=3000, runs=20, rounds=10)
+    good = outcomes(stochastic_with(make_learner("metabio")), options)
+    broken = outcomes(stochastic_with(Inverted(DAdaExp3(0.05), 0.1)), options)
+    assert good == ["yes"] * 4
+    assert "no" in broken
+    assert "yes" not in broken
