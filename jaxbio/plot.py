@@ -162,7 +162,7 @@ def panels(
     *,
     heading: str,
     note: str = "",
-    left: float = 0.75,
+    left: float = 0.88,
     right: float = 0.3,
     height: float = 2.7,
 ) -> tuple[Figure, list[Axes]]:

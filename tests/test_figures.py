@@ -96,7 +96,7 @@ def test_nothing_that_is_written_overlaps_or_is_clipped(
             assert box.y0 >= 0, f"{drawing.name}: {text!r} is cut at the bottom"
             assert box.x1 <= figure.bbox.x1, f"{drawing.name}: {text!r} is cut at the right"
             assert box.y1 <= figure.bbox.y1, f"{drawing.name}: {text!r} is cut at the top"
-        assert all(t.get_fontsize() >= 9 for t in written)
+        assert all(float(t.get_fontsize()) >= 9 for t in written)
 
 
 def test_every_experiment_has_its_figures(all_drawings: dict[int, list[Drawing]]) -> None:
