@@ -169,10 +169,13 @@ def _watch(hold: tuple[int, str] | None) -> tuple[list[int], dict[int, str]]:
             saved.append(block)
 
     def watched_play(player: Any, block: Any, job: Any, number: int, *rest: Any) -> Any:
-        kept = play_one(player, block, job, number, *rest)
-        (device,) = jax.tree.leaves(player.spare[-1])[0].devices()  # where it was really played
-        devices[number] = str(device)
-        return kept
+        def play(*args: Any) -> Any:
+            out = player.play(*args)
+            (device,) = jax.tree.leaves(out[0])[0].devices()  # where it was really played
+            devices[number] = str(device)
+            return out
+
+        return play_one(player._replace(play=play), block, job, number, *rest)
 
     Store.save, module._play_one = watched_save, watched_play
     return saved, devices
