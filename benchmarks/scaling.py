@@ -181,9 +181,9 @@ def draw_panel(axes: Any, panel: Panel, lines: dict[str, list[float]]) -> None:
     """Both axes logarithmic; the values of the quantity as ticks."""
     from matplotlib.ticker import LogLocator
 
-    from jaxbio.plot import COLOURS
+    from jaxbio.plot import SPARE_COLOURS
 
-    colours = dict(zip(LINES, COLOURS, strict=False))
+    colours = dict(zip(LINES, SPARE_COLOURS, strict=False))
     for label, ns in lines.items():
         forced = label.endswith(DEVICES)
         axes.plot(
