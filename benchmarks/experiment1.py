@@ -21,8 +21,8 @@ import numpy as np
 
 import jaxbio as jb
 from benchmarks import machine, measure
+from jaxbio.experiments.experiment import PAPER_DELAYS
 
-DELAYS = {"50": (50, 0), "100": (100, 0), "200": (200, 0), "laplace(50,25)": (50, 25)}
 LEARNERS = ("metabio", "nsd-ucrl2", "thompson", "dada-exp3", "ucb1")
 TARGETS = {"cold": 30.0, "warm": 10.0}
 COMPILED = "/jax/core/compile/backend_compile_duration"  # counts what a cache serves as well
@@ -32,10 +32,10 @@ def play(horizon: int, runs: int, workers: int) -> dict[str, dict[str, float]]:
     """Mean final regret by learner and delays."""
     data = jb.sweep(
         lambda delays: jb.make_environment(
-            measure.INSTANCE, delays=jb.LaplaceDelay(*DELAYS[delays])
+            measure.INSTANCE, delays=jb.LaplaceDelay(*PAPER_DELAYS[delays])
         ),
         {learner: jb.make_learner(learner) for learner in LEARNERS},
-        {"delays": list(DELAYS)},
+        {"delays": list(PAPER_DELAYS)},
         horizon=horizon,
         runs=runs,
         seed=measure.SEED,
@@ -44,7 +44,7 @@ def play(horizon: int, runs: int, workers: int) -> dict[str, dict[str, float]]:
     )
     mean = data.final_regret.mean("run")
     return {
-        learner: {name: float(mean.sel(learner=learner, delays=name)) for name in DELAYS}
+        learner: {name: float(mean.sel(learner=learner, delays=name)) for name in PAPER_DELAYS}
         for learner in LEARNERS
     }
 
@@ -94,13 +94,13 @@ def report(results: dict[str, dict[str, Any]]) -> str:
         for cache, found in results.items()
     ]
     regrets = [
-        (learner, *(f"{by_delays[name]:.0f}" for name in DELAYS))
+        (learner, *(f"{by_delays[name]:.0f}" for name in PAPER_DELAYS))
         for learner, by_delays in results["cold"]["regret"].items()
     ]
     return "\n\n".join(
         [
             measure.markdown("process | seconds | programs | target | reached", times),
-            measure.markdown(" | ".join(["mean regret at delay", *DELAYS]), regrets),
+            measure.markdown(" | ".join(["mean regret at delay", *PAPER_DELAYS]), regrets),
         ]
     )
 

@@ -29,7 +29,6 @@ from jaxbio.rollout import (
     act,
     begin,
     close,
-    learn,
     learn_late,
     pack,
     step,
@@ -91,34 +90,27 @@ def _round_of_block(game: Game, keys: Array, stacked: bool) -> Callable[[Array, 
     def batched(function: Callable[..., Any], *flags: bool) -> Callable[..., Any]:
         return runs_last(function, (stacked, *flags), runs)
 
-    if game.lanes == 1:
-        whole = batched(step, True, False, True)
-        return lambda t, carry: whole(game, keys, t, carry)[0]
-
+    whole = batched(step, True, False, True)
     first_half = batched(act, True, False, True)
     packed = batched(pack, False, True, True, True)
     second_half = batched(close, False, True, True, True, True)
-    at_hand = batched(learn, False, True, True, True, True)
     ladder = [lanes for lanes in LADDER if lanes < game.lanes] + [game.lanes]
     late = [
         batched(partial(learn_late, lanes=lanes), False, True, True, True, True) for lanes in ladder
     ]
 
     def one_round(t: Array, carry: Carry) -> Carry:
-        acted = first_half(game, keys, t, carry)
         if carry.row is not None:
-            learned, ticket = at_hand(game, t, carry.learner, acted, carry.row, carry.number)
-            play = packed(game, t, carry.ring, acted, ticket)
-            slots = runs_last(ring.write, (True,) * 4, runs)(carry.ring, *play)
-        else:
-            most = jnp.max(carry.number)
-            rung = sum(((most > lanes).astype(jnp.int32) for lanes in ladder[:-1]), jnp.int32(0))
-            operands = (game, t, carry.learner, acted, carry.ring.words, carry.number)
-            learned, ticket, seen = lax.switch(rung, late, *operands)
-            # Never true. What is filed must depend on what was read: else XLA copies the ring.
-            acted = acted._replace(delay=jnp.where(seen < 0, 0, acted.delay))
-            play = packed(game, t, carry.ring, acted, ticket)
-            slots = ring.write_one_by_one(carry.ring, *play)
+            return whole(game, keys, t, carry)[0]
+        acted = first_half(game, keys, t, carry)
+        most = jnp.max(carry.number)
+        rung = sum(((most > lanes).astype(jnp.int32) for lanes in ladder[:-1]), jnp.int32(0))
+        operands = (game, t, carry.learner, acted, carry.ring.words, carry.number)
+        learned, ticket, seen = lax.switch(rung, late, *operands)
+        # Never true. What is filed must depend on what was read: else XLA copies the ring.
+        acted = acted._replace(delay=jnp.where(seen < 0, 0, acted.delay))
+        play = packed(game, t, carry.ring, acted, ticket)
+        slots = ring.write_one_by_one(carry.ring, *play)
         return second_half(game, t, carry, acted, learned, slots)
 
     return one_round

@@ -16,7 +16,7 @@ from typing import Any
 
 import shtab
 
-from jaxbio import __version__
+from jaxbio import __version__, netcdf
 from jaxbio.commands import bounds, listing, reproduce, run, sweep_file
 from jaxbio.experiments.experiment import Options
 from jaxbio.learners.exp3 import TUNINGS
@@ -174,9 +174,7 @@ def _add_sweep(commands: Any) -> None:
     def command(options: Any) -> None:
         config = sweep_file.read(options.config)
         data = sweep_file.play(config, progress=not options.quiet)
-        output = Path(config.get("output", options.config.with_suffix(".nc")))
-        output.parent.mkdir(parents=True, exist_ok=True)
-        data.to_netcdf(output, engine="scipy")
+        output = netcdf.save(data, Path(config.get("output", options.config.with_suffix(".nc"))))
         found = {"output": str(output), "sizes": {str(k): v for k, v in data.sizes.items()}}
         _show(found, f"{output}: {dict(data.sizes)}", options)
 

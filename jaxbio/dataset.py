@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import xarray as xr
 
+from jaxbio import rng
 from jaxbio.grid import HORIZON, Grid, describe
 from jaxbio.moments import Moments, merged
 from jaxbio.schedule import Block, Job
@@ -130,7 +131,7 @@ def _seed(seed: Any) -> Any:
     """As netCDF 3 can hold it: a large number as text, and a typed key as its words."""
     if isinstance(seed, int):
         return seed if seed < 2**31 else str(seed)
-    return f"key of words {np.asarray(jax.random.key_data(seed)).tolist()}"
+    return f"key of words {rng.root_words(seed).tolist()}"
 
 
 def versions() -> dict[str, str]:

@@ -17,7 +17,7 @@ from jaxbio import checks
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.kernel import signature
 from jaxbio.rollout import Game, check_players, make_game
-from jaxbio.sizing import ring_sizes
+from jaxbio.sizing import common_sizes
 
 RESERVED = ("learner", "run", "round", "part", "quantile")
 SPELLED_OUT = 64  # larger arrays are described by their digest
@@ -207,9 +207,9 @@ def _family(setting: Setting) -> Any:
 
 
 def _padded(family: list[Setting]) -> list[Game]:
-    slots = max(setting.env.state_slots for setting in family)
-    sizes = [ring_sizes(setting.env, setting.horizon) for setting in family]
-    depth, lanes = (max(size) for size in zip(*sizes, strict=True))
+    slots, depth, lanes = common_sizes(
+        [setting.env for setting in family], [setting.horizon for setting in family]
+    )
     envs: dict[int, Environment] = {}
     games = []
     for setting in family:

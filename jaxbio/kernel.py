@@ -153,9 +153,6 @@ class Program:
                     raise
         return self.plain.lower(*args).compile()
 
-    def __call__(self, *args: Any) -> Any:
-        return self.executable(*args)(*args)
-
 
 def signature(args: Any) -> Any:
     """What decides which compiled program serves these arguments."""

@@ -124,34 +124,6 @@ def empty(plan: Codec, template: Play, depth: int, lanes: int, counted: bool) ->
     return Ring(words, filed, jnp.bool_(False))
 
 
-class Filing(NamedTuple):
-    """Where a play goes: int32 [] each, waits bool []. slot: of its arrival round; stamp: the
-    revolution of that round. waits: is there a loss to wait for?
-    """
-
-    slot: Array
-    stamp: Array
-    waits: Array
-
-
-def filing(t: Array, delay: Array, horizon: Array, depth: int) -> Filing:
-    """Round t's play is filed under round t + delay. A delay of 0 leaves nothing to wait for.
-
-    What arrives after the horizon is not counted (it may lie about in a slot: no stamp makes it
-    valid). A delay past the end of the ring is such a case (see `depth_for`).
-    """
-    due_round = t + jnp.minimum(delay, depth - 1)
-    waits = (delay > 0) & (delay < depth) & (t <= horizon - delay)
-    return Filing(due_round & (depth - 1), _stamp(due_round, depth), waits)
-
-
-def _next_lane(entry: Array, where: Filing, lanes: int) -> tuple[Array, Array, Array]:
-    """The lane that a play gets in a slot with this entry, the slot's new entry, overflow."""
-    taken = jnp.where(entry & ~MAX_LANES == where.stamp, entry & MAX_LANES, 0)
-    entry = jnp.where(where.waits, where.stamp | (taken + 1), entry)
-    return jnp.minimum(taken, lanes - 1), entry, where.waits & (taken >= lanes)
-
-
 class Place(NamedTuple):
     """Where a play goes: int32 [] each. row: of `words`; slot and entry: of `filed`, or None."""
 
@@ -160,16 +132,31 @@ class Place(NamedTuple):
     entry: Any
 
 
-def place(ring: Ring, where: Filing, lanes: int) -> tuple[Place, Array]:
-    """Find a lane for a play: its place, and overflow."""
-    depth = ring.words[0].shape[0] // lanes
+def place(
+    ring: Ring, t: Array, delay: Array, horizon: Array, depth: int, lanes: int
+) -> tuple[Place, Array]:
+    """Find a lane for round t's play, which arrives in round t + delay: its place, and overflow.
+
+    A delay of 0 leaves nothing to wait for. What arrives after the horizon is not counted (it may
+    lie about in a slot: no stamp makes it valid). A delay past the end of the ring is such a case
+    (see `depth_for`).
+    """
+    due_round = t + jnp.minimum(delay, depth - 1)
+    slot = due_round & (depth - 1)
     if ring.filed is None:
-        return Place(where.slot, None, None), ring.overflow
-    entry = lax.dynamic_index_in_dim(ring.filed, where.slot, keepdims=False)
-    taken = jnp.where(entry & ~MAX_LANES == where.stamp, entry & MAX_LANES, 0)
-    entry = jnp.where(where.waits, where.stamp | (taken + 1), entry)
-    row = jnp.minimum(taken, lanes - 1) * depth + where.slot
-    return Place(row, where.slot, entry), ring.overflow | (where.waits & (taken >= lanes))
+        return Place(slot, None, None), ring.overflow
+    entry, taken = _look_up(ring.filed, due_round)
+    waits = (delay > 0) & (delay < depth) & (t <= horizon - delay)
+    row = jnp.minimum(taken, lanes - 1) * depth + slot
+    entry = jnp.where(waits, _stamp(due_round, depth) | (taken + 1), entry)
+    return Place(row, slot, entry), ring.overflow | (waits & (taken >= lanes))
+
+
+def _look_up(filed: Array, t: Array) -> tuple[Array, Array]:
+    """The entry of round t's slot, and how many plays wait there for round t: int32 [] each."""
+    depth = filed.shape[0]
+    entry = lax.dynamic_index_in_dim(filed, t & (depth - 1), keepdims=False)
+    return entry, jnp.where(entry & ~MAX_LANES == _stamp(t, depth), entry & MAX_LANES, 0)
 
 
 def write(ring: Ring, packed: list[Array], place: Place, overflow: Array) -> Ring:
@@ -190,7 +177,6 @@ def write_one_by_one(ring: Ring, packed: list[Array], place: Place, overflow: Ar
 
     In a native loop (see `kernel`) this is a handful of loads and stores per run.
     """
-
     runs = overflow.shape[0]
     unrolled = math.gcd(runs, UNROLLED)
 
@@ -227,9 +213,7 @@ def number_due(ring: Ring, t: Array, delay: Array) -> Array:
     """
     if ring.filed is None:
         return ((delay > 0) & (t > delay)).astype(jnp.int32)
-    depth = ring.filed.shape[0]
-    entry = lax.dynamic_index_in_dim(ring.filed, t & (depth - 1), keepdims=False)
-    return jnp.where(entry & ~MAX_LANES == _stamp(t, depth), entry & MAX_LANES, 0)
+    return _look_up(ring.filed, t)[1]
 
 
 def row(words: list[Array], t: Array, depth: int, lanes: int) -> list[Array]:

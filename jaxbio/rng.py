@@ -35,17 +35,21 @@ def run_key(seed: Any, run: Any) -> Array:
     return jax.random.key_data(jax.random.fold_in(root_key(seed), run))
 
 
+def root_words(seed: Any) -> np.ndarray:
+    """uint32 [2]: the words of `root_key`, on the host."""
+    seed = checks.seed(seed)
+    if jnp.issubdtype(jnp.result_type(seed), jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(seed))
+    return np.array([0, seed], np.uint32)
+
+
 def run_keys(seed: Any, runs: Any, stream: int | None = None) -> np.ndarray:
     """uint32 [2, len(runs)]: the key words of several runs, runs last, computed on the host.
 
     stream: of several independent families of runs with the same seed; None is the one that
     `run_key` belongs to.
     """
-    seed = checks.seed(seed)
-    if jnp.issubdtype(jnp.result_type(seed), jax.dtypes.prng_key):
-        root = np.asarray(jax.random.key_data(seed))[:, None]
-    else:
-        root = np.array([[0], [seed]], np.uint32)
+    root = root_words(seed)[:, None]
     if stream is not None:
         root = np.stack(threefry(root, np.full(1, 1, np.uint32), np.full(1, stream, np.uint32)))
     runs = np.asarray(runs).astype(np.uint32)

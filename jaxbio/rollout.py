@@ -203,8 +203,9 @@ def pack(
 ) -> tuple[list[Array], ring.Place, Array]:
     """Round t's play as the ring keeps it, its place there, and whether there was none."""
     play = Play(acted.action, acted.state, acted.loss, ticket)
-    where = ring.filing(t, acted.delay, game.known.horizon, game.known.ring_depth)
-    return game.codec.pack(play), *ring.place(slots, where, game.lanes)
+    known = game.known
+    found = ring.place(slots, t, acted.delay, known.horizon, known.ring_depth, game.lanes)
+    return game.codec.pack(play), *found
 
 
 def close(

@@ -24,9 +24,9 @@ class Job:
     """What is asked of every setting."""
 
     def __init__(
-        self, grid: Grid, runs: int, seed: Any, rounds: Any, keep: str, paired: bool
+        self, grid: Grid, runs: Any, seed: Any, rounds: Any, keep: str, paired: bool
     ) -> None:
-        self.runs, self.seed = runs, checks.seed(seed)
+        self.runs, self.seed = checks.integer("runs", runs, 1), checks.seed(seed)
         self.keep, self.paired = checks.choice("keep", keep, KEEP), checks.boolean("paired", paired)
         self.settings = grid.settings
         if HORIZON in grid.axes and np.ndim(rounds) != 0:
@@ -81,12 +81,17 @@ def cut_into_blocks(groups: list[Group], job: Job, width: int | None) -> list[Bl
 def _widest(found: Group, width: int | None) -> int:
     if width is not None:
         return checks.integer("width", width, 1)
-    game = found.games[0]
-    per_run = 4 * 3 * game.known.ring_depth * game.lanes  # about three words for each play
+    per_run = _ring_bytes(found)
     widest = WIDEST.get(jax.default_backend(), WIDEST_ELSEWHERE)
     while widest > FEWEST and widest * per_run > BLOCK_BYTES:
         widest //= 2
     return widest
+
+
+def _ring_bytes(found: Group) -> int:
+    """Of one run: about three words for each play."""
+    game = found.games[0]
+    return 4 * 3 * game.known.ring_depth * game.lanes
 
 
 def _table_bytes(found: Group) -> int:
@@ -155,7 +160,7 @@ def make_plan(grid: Grid, groups: list[Group], blocks: list[Block], job: Job, wo
     points = sum(cells.size for cells in grid.cells.values())
     curves = {"curves": 2 * job.length * job.runs, "moments": 4 * job.length, "finals": 0}
     per_point = 8 * (curves[job.keep] + 10 * job.runs)
-    at_work = [12 * found.games[0].known.ring_depth * found.games[0].lanes for found in groups]
+    at_work = [_ring_bytes(found) for found in groups]
     return Plan(
         settings=len(grid.settings),
         runs=len(grid.settings) * job.runs,

@@ -162,7 +162,6 @@ def _replay(
             advance(0)
         return at_recorded(np.concatenate(pieces), stops, points)
 
-    with bar(0, progress=False) as shown:
-        done = dict(in_parallel(play, range(keys.shape[1]), workers, shown))
+    done = dict(in_parallel(play, range(keys.shape[1]), workers))
     parts = [done[index] for index in range(keys.shape[1])]
     return np.concatenate(parts, axis=-1)[..., :runs].transpose(2, 0, 1)

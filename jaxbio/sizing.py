@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -34,6 +35,14 @@ def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
     if delays.constant:
         return depth, 1
     return depth, _rounded(_most_together(delays, horizon)) if delays.written_down else LANES
+
+
+def common_sizes(envs: Sequence[Environment], horizons: Sequence[int]) -> tuple[int, int, int]:
+    """(state slots, ring depth, lanes) that serve the games of all these environments."""
+    slots = max(env.state_slots for env in envs)
+    sizes = [ring_sizes(env, horizon) for env, horizon in zip(envs, horizons, strict=True)]
+    depth, lanes = (max(size) for size in zip(*sizes, strict=True))
+    return slots, depth, lanes
 
 
 def _most_together(delays: Any, horizon: int) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from tqdm.auto import tqdm
 
-from jaxbio import checks
+from jaxbio import checks, rng
 from jaxbio.blocks import Played, Player, Progress, compile_player, play_block, stops_of
 from jaxbio.core import float_dtype
 from jaxbio.dataset import Kept, label, versions
@@ -84,13 +84,11 @@ def sweep(
       axis: then `round` is a coordinate of horizon and part).
     """
     grid = make_grid(environment, learners, axes, horizon)
-    job = Job(grid, checks.integer("runs", runs, 1), seed, rounds, keep, paired)
+    job = Job(grid, runs, seed, rounds, keep, paired)
     checked = _checked_quantiles(quantiles)
     index, count = _processes(processes, store)
     workers = number_of_workers(workers)
-    groups = group(grid.settings)
-    blocks = cut_into_blocks(groups, job, width)
-    plan = make_plan(grid, groups, blocks, job, workers)
+    blocks, plan = _scheduled(grid, job, width, workers)
     refuse(plan, memory, keep)
     folder = None if store is None else Store(store, _settings(grid, job, blocks))
     shown_here = checks.boolean("progress", progress) and index == 0
@@ -114,10 +112,14 @@ def plan_sweep(
 ) -> Plan:
     """What `sweep` with these arguments would take; nothing is played or compiled."""
     grid = make_grid(environment, learners, axes, horizon)
-    job = Job(grid, checks.integer("runs", runs, 1), 0, rounds, keep, True)
+    job = Job(grid, runs, 0, rounds, keep, True)
+    return _scheduled(grid, job, width, number_of_workers(workers))[1]
+
+
+def _scheduled(grid: Grid, job: Job, width: Any, workers: int) -> tuple[list[Block], Plan]:
     groups = group(grid.settings)
     blocks = cut_into_blocks(groups, job, width)
-    return make_plan(grid, groups, blocks, job, number_of_workers(workers))
+    return blocks, make_plan(grid, groups, blocks, job, workers)
 
 
 def _checked_quantiles(quantiles: Any) -> np.ndarray:
@@ -141,15 +143,12 @@ def _processes(given: Any, store: Any) -> tuple[int, int]:
 
 def _settings(grid: Grid, job: Job, blocks: list[Block]) -> dict[str, Any]:
     """Everything that the bits of the result depend on, and how blocks are cut."""
-    seed = job.seed
-    if not isinstance(seed, int):
-        seed = np.asarray(jax.random.key_data(seed)).tolist()
     return {
         "format": FORMAT,
         "versions": versions(),
         "platform": jax.default_backend(),
         "precision": str(jnp.dtype(float_dtype())),
-        "seed": seed,
+        "seed": job.seed if isinstance(job.seed, int) else rng.root_words(job.seed).tolist(),
         "runs": job.runs,
         "paired": job.paired,
         "keep": job.keep,
@@ -184,8 +183,9 @@ def _play_all(
             return None
         block, device = blocks[number], devices[turns[number] % len(devices)]
         with jax.default_device(device):
-            player = compile_player(game_of_block(block), block.width, block.stacked)
-            arrays = _play_one(player, block, job, number, store, checkpoint, advance)
+            game = game_of_block(block)
+            player = compile_player(game, block.width, block.stacked)
+            arrays = _play_one(player, block, job, number, game, store, checkpoint, advance)
         if store is not None:
             store.save(number, arrays)
             return None
@@ -227,9 +227,8 @@ def _compile_all(
         with jax.default_device(device):
             compile_player(game_of_block(block), block.width, block.stacked)
 
-    with bar(0, progress=False) as shown:
-        for _ in in_parallel(compile_one, tasks, workers, shown):
-            pass
+    for _ in in_parallel(compile_one, tasks, workers):
+        pass
 
 
 def _play_one(
@@ -237,6 +236,7 @@ def _play_one(
     block: Block,
     job: Job,
     number: int,
+    game: Any,
     store: Store | None,
     checkpoint: float,
     advance: Advance,
@@ -250,7 +250,7 @@ def _play_one(
         resume = _load_progress(store, number, player)
         save = partial(_save_progress, store, number, [time.monotonic()], checkpoint)
         advance(resume.last * block.width if resume else 0)
-    played = play_block(player, game_of_block(block), keys, stops, advance, resume, save)
+    played = play_block(player, game, keys, stops, advance, resume, save)
     return _kept(played, len(block.members), stops, points, block, job.keep)
 
 

@@ -39,12 +39,12 @@ def in_parallel(
     play: Callable[[T, Advance], Any],
     tasks: Iterable[T],
     workers: int,
-    shown: Any,
+    shown: Any = None,
 ) -> Iterator[tuple[T, Any]]:
     """Play the tasks, several at once; yields (task, result) as they are finished.
 
     play: gets a function to call with the number of rounds played; Ctrl-C, or an error in one
-    task, stops the others there, before their next stretch. shown: a tqdm bar.
+    task, stops the others there, before their next stretch. shown: a tqdm bar, or None.
     """
     stopped = False
     precision = float_dtype() == jnp.float64  # may be set in a `with` block of this thread only
@@ -52,7 +52,8 @@ def in_parallel(
     def advance(rounds: int) -> None:
         if stopped:
             raise KeyboardInterrupt
-        shown.update(rounds)
+        if shown is not None:
+            shown.update(rounds)
 
     def play_one(task: T) -> tuple[T, Any]:
         with jax.enable_x64(precision):

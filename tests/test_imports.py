@@ -19,7 +19,7 @@ LAYERS = (  # each may import from the layers above it, and from its own where t
     ("environment", "learners"),
     ("sizing",),
     ("rollout",),
-    ("record", "blocks", "workers"),
+    ("record", "blocks", "workers", "netcdf"),
     DRIVERS,
     ("experiments",),
     ("plot",),

@@ -12,18 +12,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from jaxbio import report
-from jaxbio.batching import cut
+from jaxbio import netcdf, report
 from jaxbio.core import pytree
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.registry import EXPERIMENTS
 from jaxbio.experiments.verdicts import Verdict, judge
 from jaxbio.learners.exp3 import DAdaExp3
-from jaxbio.learners.metabio import MetaBIO, MetaBIOState, MetaTicket, feed_base, feed_lanes
-from jaxbio.learners.metabio import waiting_add as add_waiting
+from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.registry import make_learner
-from jaxbio.ops import count, means_add, select
-from jaxbio.report import netcdf
 from jaxbio.report.choices import _only_judged, variants
 from jaxbio.report.folder import _rebuild
 from jaxbio.report.section import contradictions, load
@@ -155,18 +151,8 @@ def test_variants_cover_what_the_paper_leaves_open() -> None:
 class Inverted(MetaBIO):
     """MetaBIO with the waiting rule turned round: it waits where it knows enough."""
 
-    def learn(self, state: MetaBIOState, t: Any, play: Any, arrivals: Any) -> Any:
-        old, due = arrivals.play, arrivals.due
-        outstanding = state.outstanding + 1 - count(due)
-        seen = means_add(state.seen, old.state, old.loss, due)
-        wait = select(seen.count, play.state) >= outstanding
-        seen, wait = cut((seen, wait))
-        feed, waited = feed_lanes(due, old.ticket.wait, wait)
-        estimate = state.estimator.lanes(state.seen, seen, old.state, old.loss, due, waited)
-        base, ticket = feed_base(self.base, state.base, t, play, old, estimate, feed)
-        waiting = add_waiting(state.waiting, feed, wait)
-        new = MetaBIOState(base, seen, outstanding, state.needed, waiting, state.estimator)
-        return new, MetaTicket(ticket, wait)
+    def waits(self, arrived: Any, needed: Any) -> Any:
+        return arrived >= needed
 
 
 def stochastic_with(metabio: Any) -> Experiment:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 
-from jaxbio import rng, theory
+from jaxbio import theory
 from jaxbio.commands import specs
-from jaxbio.core import as_arrays
+from jaxbio.environment.delays import realised_delays
 
 SEED = 0  # of the delays that stand for their law
 
 
 def evaluate(arguments: Any) -> dict[str, Any]:
     """Bounds by learner, the lower bound, and the recommendation."""
-    realised = _delays(specs.delays(arguments.delay), arguments.horizon)
+    realised = realised_delays(specs.delays(arguments.delay), SEED, arguments.horizon)
     game = {
         "horizon": arguments.horizon,
         "num_actions": arguments.actions,
@@ -41,14 +40,6 @@ def evaluate(arguments: Any) -> dict[str, Any]:
         "recommended": best,
         "why": _why(best, arguments, bounds),
     }
-
-
-def _delays(law: Any, horizon: int) -> np.ndarray:
-    """int [T]: one realisation of the delays."""
-    law = as_arrays(law)
-    key = rng.run_key(SEED, 0)
-    rounds = np.arange(1, horizon + 1, dtype=np.int32)
-    return np.asarray(jax.jit(jax.vmap(lambda t: law.delay(key, t)))(rounds))
 
 
 def _of(bound: theory.Bound) -> dict[str, Any]:

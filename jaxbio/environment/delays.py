@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, float_dtype, host, pytree, set_field
+from jaxbio.core import Array, as_arrays, float_dtype, host, pytree, set_field
 
 TAIL = 32 * math.log(2)  # -ln of the smallest uniform that 32 bits can make, (1/2) / 2**31
 
@@ -150,3 +151,10 @@ def _scaled(word: Array, width: Array) -> Array:
     return (high * width_high + (middle >> np.uint32(16)) + (rest >> np.uint32(16))).astype(
         jnp.int32
     )
+
+
+def realised_delays(law: Any, seed: Any, horizon: int) -> np.ndarray:
+    """int32 [T]: the delays of run 0, as they are played."""
+    law, key = as_arrays(law), rng.run_key(seed, 0)
+    rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
+    return np.asarray(jax.jit(jax.vmap(law.delay, (None, 0)))(key, rounds))

@@ -11,7 +11,9 @@ import numpy as np
 import xarray as xr
 
 from jaxbio.environment.delays import LaplaceDelay
+from jaxbio.environment.instances import make_environment
 from jaxbio.experiments.verdicts import MeanClaim
+from jaxbio.learners.registry import make_learner
 from jaxbio.sweep import sweep
 
 # Location and scale: a scale of 0 is the fixed delay, so one program serves all four.
@@ -68,9 +70,19 @@ class Experiment:
         )
 
 
-def paper_delay(name: str) -> LaplaceDelay:
-    """One of the four delays of Experiments 1 and 2."""
-    return LaplaceDelay(*PAPER_DELAYS[name])
+def on_paper_delays(instance: str, **given: Any) -> Callable[[Options], Any]:
+    """An instance as a function of its delay: one of the four of Experiments 1 and 2."""
+    return lambda options: (
+        lambda delay: make_environment(instance, delays=LaplaceDelay(*PAPER_DELAYS[delay]), **given)
+    )
+
+
+def with_and_without(options: Options) -> dict[str, Any]:
+    """DAda-Exp3 with and without intermediate observations: the comparison in every experiment."""
+    return {
+        name: make_learner(registered, delta=options.delta, tuning=options.tuning)
+        for name, registered in (("DAda-Exp3", "dada-exp3"), ("MetaBIO", "metabio"))
+    }
 
 
 def final(data: xr.Dataset, learner: str, **where: Any) -> np.ndarray:

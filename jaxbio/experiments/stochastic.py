@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxbio.environment.instances import make_environment
-from jaxbio.experiments.experiment import PAPER_DELAYS, Experiment, Options, lower, paper_delay
+from jaxbio.experiments.experiment import (
+    PAPER_DELAYS,
+    Experiment,
+    Options,
+    lower,
+    on_paper_delays,
+    with_and_without,
+)
 from jaxbio.learners.registry import make_learner
 
 
-def environment(options: Options) -> Any:
-    return lambda delay: make_environment("paper-stochastic", delays=paper_delay(delay))
-
-
 def learners(options: Options) -> dict[str, Any]:
-    given = {"delta": options.delta, "tuning": options.tuning}
     return {
-        "DAda-Exp3": make_learner("dada-exp3", **given),
-        "MetaBIO": make_learner("metabio", **given),
+        **with_and_without(options),
         "UCB1": make_learner("ucb1"),
         "NSD-UCRL2": make_learner("nsd-ucrl2", delta=options.delta),
         "Thompson": make_learner("thompson"),
@@ -34,7 +34,7 @@ EXPERIMENT = Experiment(
     name="stochastic",
     title="Stochastic action-state mapping",
     about="K = 4, S = 3; MetaBIO improves on DAda-Exp3 at every delay",
-    environment=environment,
+    environment=on_paper_delays("paper-stochastic"),
     learners=learners,
     axes={"delay": list(PAPER_DELAYS)},
     panels="delay",

@@ -13,7 +13,7 @@ import xarray as xr
 
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.instances import make_environment
-from jaxbio.experiments.experiment import Experiment, Options, lower
+from jaxbio.experiments.experiment import Experiment, Options, lower, with_and_without
 from jaxbio.experiments.verdicts import FactClaim, MeanClaim
 from jaxbio.learners.registry import make_learner
 
@@ -23,8 +23,7 @@ BASE = "MetaAdaBIO's base"
 def learners(options: Options) -> dict[str, Any]:
     given = {"delta": options.delta, "tuning": options.tuning}
     return {
-        "DAda-Exp3": make_learner("dada-exp3", **given),
-        "MetaBIO": make_learner("metabio", **given),
+        **with_and_without(options),
         "MetaAdaBIO": make_learner("metaadabio", rule="practical", **given),
         BASE: make_learner("dada-exp3", **(given | {"delta": options.delta / 3})),
     }

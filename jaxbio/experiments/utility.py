@@ -10,23 +10,14 @@ import xarray as xr
 
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.instances import make_environment
-from jaxbio.experiments.experiment import Experiment, Options, final, lower
+from jaxbio.experiments.experiment import Experiment, Options, final, lower, with_and_without
 from jaxbio.experiments.verdicts import MeanClaim
-from jaxbio.learners.registry import make_learner
 
 STATES = (4, 6, 8, 10, 12)
 
 
 def environment(options: Options) -> Any:
     return lambda states: make_environment("paper-utility", states=states, delays=FixedDelay(100))
-
-
-def learners(options: Options) -> dict[str, Any]:
-    given = {"delta": options.delta, "tuning": options.tuning}
-    return {
-        "DAda-Exp3": make_learner("dada-exp3", **given),
-        "MetaBIO": make_learner("metabio", **given),
-    }
 
 
 def gap(data: xr.Dataset, states: int) -> np.ndarray:
@@ -54,7 +45,7 @@ EXPERIMENT = Experiment(
     title="Utility of intermediate observations",
     about="K = 8, d = 100; the gap between MetaBIO and DAda-Exp3 shrinks as S grows",
     environment=environment,
-    learners=learners,
+    learners=with_and_without,
     axes={"states": list(STATES)},
     panels=None,
     claims=claims,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxbio import rng, theory
+from jaxbio import theory
+from jaxbio.environment.delays import realised_delays
 from jaxbio.environment.environment import Environment
 from jaxbio.experiments.experiment import Options
 
@@ -22,21 +20,13 @@ def bounds(env: Environment, options: Options) -> dict[str, np.ndarray]:
 
     Only for learners whose tuning the theorem supposes; random delays are those of run 0.
     """
-    delays = np.asarray(_delays(env.delays, options.seed, options.horizon))
+    delays = realised_delays(env.delays, options.seed, options.horizon)
     first = min(10, options.horizon)
     rounds = np.unique(np.geomspace(first, options.horizon, POINTS).round().astype(int))
     return {
         name: np.array([[t, bound(env, options, delays[:t])] for t in rounds])
         for name, bound in _bounds(options).items()
     }
-
-
-@partial(jax.jit, static_argnames="horizon")
-def _delays(delays: Any, seed: Any, horizon: int) -> jax.Array:
-    """[T]: of run 0, as they are played."""
-    key = rng.run_key(seed, 0)
-    rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
-    return jnp.broadcast_to(jax.vmap(lambda t: delays.delay(key, t))(rounds), (horizon,))
 
 
 def _bounds(options: Options) -> dict[str, Callable[[Environment, Options, Any], float]]:

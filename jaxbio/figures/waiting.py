@@ -14,7 +14,7 @@ import xarray as xr
 from jaxbio.environment.environment import Environment
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.rollout import trajectory
-from jaxbio.sizing import ring_sizes
+from jaxbio.sizing import common_sizes
 
 WITHOUT = "without intermediate observations"
 OBSERVERS = ("MetaBIO", "MetaAdaBIO")  # learners whose ticket says whether the base waits
@@ -60,9 +60,7 @@ def outstanding(experiment: Experiment, options: Options, runs: int = SEED_RUNS)
 
 def _one_learner(envs: list[Environment], learner: Any, options: Options, runs: int) -> np.ndarray:
     """[points, 2, runs, rounds]: rounds outstanding, and of them those that the base waits for."""
-    slots = max(env.state_slots for env in envs)
-    sizes = [ring_sizes(env, options.horizon) for env in envs]
-    depth, lanes = (max(size[i] for size in sizes) for i in (0, 1))
+    slots, depth, lanes = common_sizes(envs, [options.horizon] * len(envs))
     played = [
         _play(
             env.padded(slots),

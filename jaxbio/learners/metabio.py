@@ -162,7 +162,7 @@ class MetaBIO:
         outstanding = state.outstanding + 1 - count(due)
         seen = means_add(state.seen, old.state, old.loss, due)
         needed = outstanding if self.threshold == "outstanding" else state.needed
-        wait = select(seen.count, play.state) < needed
+        wait = self.waits(select(seen.count, play.state), needed)
         seen, wait = cut((seen, wait))
         feed, waited = feed_lanes(due, old.ticket.wait, wait)
         estimate = state.estimator.lanes(state.seen, seen, old.state, old.loss, due, waited)
@@ -170,6 +170,10 @@ class MetaBIO:
         waiting = waiting_add(state.waiting, feed, wait)
         new = MetaBIOState(base, seen, outstanding, state.needed, waiting, state.estimator)
         return new, MetaTicket(ticket, wait)
+
+    def waits(self, arrived: Array, needed: Array) -> Array:
+        """bool []: wait for a round whose state has this many arrived losses (N_t) of n_t?"""
+        return arrived < needed
 
     def facts(self, state: MetaBIOState) -> dict[str, Any]:
         return {**facts_of(self.base, state.base), **waiting_facts(state.waiting)}

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbio.environment.instances import make_environment
-from jaxbio.experiments.experiment import Experiment, Options, paper_delay
+from jaxbio.experiments.experiment import Experiment, Options, on_paper_delays
 from jaxbio.experiments.switching import BASE
 from jaxbio.experiments.verdicts import Verdict, judge
+from jaxbio.learners.exp3 import TUNINGS
 from jaxbio.learners.registry import make_learner
 
-TUNINGS = ("corrected", "anytime", "printed")
 DELTAS = (0.01, 0.1, 0.5)
 WINDOW = 500
 
@@ -49,17 +48,12 @@ def variants(experiment: Experiment, options: Options) -> Iterator[Variant]:
         if delta != options.delta:
             yield f"delta {delta:g}", experiment, dataclasses.replace(options, delta=delta)
     if experiment.name == "adversarial":
-        logarithmic = dataclasses.replace(experiment, environment=_logarithmic)
+        grown = on_paper_delays("paper-adversarial", reading="log")
+        logarithmic = dataclasses.replace(experiment, environment=grown)
         yield "growth of phases: log", logarithmic, options
         yield f"NSD-UCRL2 window {WINDOW}", _with(experiment, "NSD-UCRL2", _windowed), options
     if "MetaAdaBIO" in experiment.learners(options):
         yield "switch: footnote's rule", _with(experiment, "MetaAdaBIO", _footnote), options
-
-
-def _logarithmic(options: Options) -> Any:
-    return lambda delay: make_environment(
-        "paper-adversarial", delays=paper_delay(delay), reading="log"
-    )
 
 
 def _windowed(options: Options) -> Any:
