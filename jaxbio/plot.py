@@ -20,10 +20,12 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from PIL import Image
 
 from jaxbio.record import Result
 
 DPI = 160
+COLOURS = 256  # in a PNG
 SIZE = 10.0  # points, of all text but titles
 LINE_HEIGHT = 1.25 * SIZE  # points between two labels
 
@@ -336,5 +338,14 @@ def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png", "pdf")) -> l
         metadata = {"CreationDate": None} if kind == "pdf" else {"Software": None}
         with rc_context({"pdf.fonttype": 42}):
             figure.savefig(path, dpi=DPI, metadata=metadata)
+        if kind == "png":
+            _shrink(path)
         files.append(path)
     return files
+
+
+def _shrink(path: Path) -> None:
+    """256 colours are enough for lines and letters, and take a third of the space."""
+    with Image.open(path) as image:
+        few = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)

@@ -106,7 +106,8 @@ class Game:
     @property
     def template(self) -> Play:
         """A play with the types of this game: scalars."""
-        u = self.uniforms(jnp.zeros(2, jnp.uint32), jnp.int32(1))[0]
+        wanted = draws_of(self.learner, self.known.num_actions)
+        u = jax.ShapeDtypeStruct(() if wanted == 1 else (wanted,), float_dtype())
         shapes = jax.eval_shape(
             lambda k, u: self.learner.act(self.learner.init(k), jnp.int32(1), u), self.known, u
         )

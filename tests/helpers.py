@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import reference
+from conftest import QUICK
 
 import jaxbio as jb
 from jaxbio import rng
@@ -25,6 +26,7 @@ from jaxbio.rollout import as_numbers, begin, make_game, step, summary
 
 HORIZON = 2000
 LANES = 8  # of a table game: no more losses of older rounds arrive together
+AS_USERS = {"xla_cpu_use_fusion_emitters": True} if QUICK else {}  # options of the compiler
 SHALLOW, DEEP = 64, 4096  # rings: one that wraps around many times, one for endless delays
 
 P = np.array([[0.8, 0.1, 0.1], [0.4, 0.5, 0.1], [0.3, 0.7, 0.0], [0.5, 0.3, 0.2]])
@@ -223,7 +225,10 @@ def _play(
 
 _compiled = partial(jax.jit, _play, static_argnames=("horizon", "ring_depth", "lanes"))
 # Float64 shows that the algorithm is right, whatever LLVM does to it: a third less to compile.
-PLAYERS = {32: _compiled(), 64: _compiled(compiler_options={"xla_backend_optimization_level": 0})}
+PLAYERS = {
+    32: _compiled(compiler_options=AS_USERS),
+    64: _compiled(compiler_options={"xla_backend_optimization_level": 0}),
+}
 
 
 def play_table(game: TableGame, learner: Any, ring_depth: int, lanes: int = LANES) -> Played:

@@ -196,6 +196,8 @@ def main(options: dict[str, Any]) -> None:
         assert jax.process_count() == 2
     print("ready", flush=True)
     dataset = small(**options)
+    if wait is None and port is not None:
+        jax.distributed.shutdown()  # before the other one, whose service must outlive this call
     Path(f"{out}.part").write_bytes(pickle.dumps((dataset, saved, devices)))
     Path(f"{out}.part").rename(out)
     if wait is not None:

@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import AS_USERS
 
 import jaxbio as jb
-from jaxbio import blocks, ring
+from jaxbio import blocks, kernel, ring
 from jaxbio.rollout import Game, close, make_game, step
 
 WIDTH = 8
@@ -246,6 +247,15 @@ class Compiled(NamedTuple):
     slots: int  # ring_depth * runs: the elements of the smallest ring-sized array
 
 
+@pytest.fixture
+def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled as users do; nothing that a test compiles with another step stays behind."""
+    monkeypatch.setattr(kernel, "OPTIONS", kernel.OPTIONS | AS_USERS)
+    alone = kernel.Program(partial(blocks._play, stacked=False), donate_argnums=2)
+    monkeypatch.setattr(blocks, "_programs", {False: alone})
+    monkeypatch.setattr(blocks, "_players", {})
+
+
 def compiled(delays: Any, learner: Any) -> Compiled:
     env = jb.make_environment("paper-stochastic", delays=delays)
     depth, lanes = jb.ring_sizes(env, 5000)
@@ -269,6 +279,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.usefixtures("no_programs")
 @pytest.mark.parametrize("name", LOOPS)
 def test_the_loop_copies_no_ring(name: str) -> None:
     learner, delays = LOOPS[name]
@@ -301,14 +312,6 @@ def look_back(game: Game, t: Any, carry: Any, acted: Any, learned: Any, slots: A
     new = close(game, t, carry, acted, learned, slots)
     old = ring.row(carry.ring.words, t + new.number, game.known.ring_depth, 1)
     return new._replace(number=jnp.where(old[0][0, 0] == -7, 0, new.number))
-
-
-@pytest.fixture
-def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that a test compiles with another step stays behind."""
-    alone = blocks.kernel.Program(partial(blocks._play, stacked=False), donate_argnums=2)
-    monkeypatch.setattr(blocks, "_programs", {False: alone})
-    monkeypatch.setattr(blocks, "_players", {})
 
 
 @pytest.mark.usefixtures("no_programs")

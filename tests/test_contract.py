@@ -120,10 +120,8 @@ def test_registered_learner_plays(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "wrapper"),
     [
-        ("thompson", "MetaBIO"),
         ("user's", "MetaBIO"),
         ("nsd-ucrl2", "MetaAdaBIO"),
-        ("user's", "MetaAdaBIO"),
     ],
 )
 def test_wrapped_learner_plays(name: str, wrapper: str) -> None:

@@ -7,6 +7,7 @@ after the comment `<!-- not run -->` is left out.
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ import matplotlib.pyplot as plt
 import pytest
 
 import jaxbio as jb
+from jaxbio import cli
+from jaxbio.commands import sweep_file
 
 PAGES = Path(__file__).parents[1] / "docs" / "pages"
 BLOCK = re.compile(r"(<!-- not run -->\n)?^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
-SILENT = {"clusters.md", "performance.md"}  # pages without an example that runs
+SILENT = {"clusters.md", "commands.md", "performance.md"}  # pages without an example that runs
 
 
 def blocks(page: Path) -> list[str]:
@@ -62,3 +65,41 @@ def test_the_reference_has_every_public_name() -> None:
         if name != "__version__" and not {f"jaxbio.{name}", f"jaxbio.{name}.{name}"} & shown
     ]
     assert not missing
+
+
+SHELL = re.compile(r"^```bash\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^(?:.*&& \.venv/bin/|\| `)?jaxbio ([^`\n>]+)", flags=re.MULTILINE)
+
+
+def printed_commands(page: Path) -> list[str]:
+    """Of the command line: in blocks for the shell, and in the first column of tables."""
+    text = page.read_text()
+    rows = re.findall(r"^\| `jaxbio .*$", text, flags=re.MULTILINE)
+    return COMMAND.findall("\n".join([*SHELL.findall(text), *rows]))
+
+
+COMMANDS = [
+    command
+    for page in (*sorted(PAGES.glob("*.md")), PAGES.parents[1] / "README.md")
+    for command in printed_commands(page)
+    if not command.startswith("--print-completion")
+]
+
+
+def test_there_are_printed_commands() -> None:
+    names = {command.split()[0] for command in COMMANDS}
+    assert names >= {"list", "run", "reproduce", "sweep", "theory", "bench"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_printed_commands_are_understood(command: str) -> None:
+    """Parsed, not played; test_cli.py has what the options do."""
+    cli.parser().parse_args(shlex.split(command))
+
+
+def test_the_printed_grid_is_understood(tmp_path: Path) -> None:
+    (grid,) = re.findall(
+        r"^```toml\n(.*?)^```$", (PAGES / "commands.md").read_text(), flags=re.DOTALL | re.MULTILINE
+    )
+    (tmp_path / "grid.toml").write_text(grid)
+    assert sweep_file.read(tmp_path / "grid.toml")["axes"]

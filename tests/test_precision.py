@@ -26,6 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import AS_USERS
 from jax import lax
 
 import jaxbio as jb
@@ -147,7 +148,10 @@ def wrap(name: str, forced: Any) -> Any:
 def run(name: str, forced: Any = None) -> dict[str, np.ndarray]:
     """One run of 10^6 rounds in the precision of this process."""
     env = jb.make_environment("paper-stochastic")
-    play = jax.jit(lambda tables: jb.trajectory(env, wrap(name, tables), 0, HORIZON))
+    play = jax.jit(
+        lambda tables: jb.trajectory(env, wrap(name, tables), 0, HORIZON),
+        compiler_options=AS_USERS,
+    )
     rounds = play(as_arrays(forced))
     ticket = rounds.ticket if name == "dada-exp3" else rounds.ticket.base
     values = {"action": rounds.action, "state": rounds.state, "loss": rounds.loss}

@@ -381,7 +381,7 @@ def test_a_long_run_goes_on_from_its_middle(
 ) -> None:
     options = LONG | {"axes": {"delay": [delay]}}
     if delay is RANDOM:
-        monkeypatch.setattr("jaxbio.grid.ring_sizes", lambda *_: (16, 2))
+        monkeypatch.setattr("jaxbio.sizing.ring_sizes", lambda *_: (16, 2))
     monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
     expected = small(**options)
     played.clear()
@@ -434,7 +434,9 @@ def test_a_run_that_needs_more_lanes_is_played_again(
     """With a store and checkpoints as without."""
     options = LONG | {"axes": {"delay": [RANDOM]}}
     monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
-    monkeypatch.setattr("jaxbio.grid.ring_sizes", lambda *_: (16, 2))  # enough: 8 or 9 rounds late
+    monkeypatch.setattr(
+        "jaxbio.sizing.ring_sizes", lambda *_: (16, 2)
+    )  # enough: 8 or 9 rounds late
     expected = small(**options)
     compiled = blocks.compile_player
     tried: list[int] = []
@@ -443,6 +445,6 @@ def test_a_run_that_needs_more_lanes_is_played_again(
         "compile_player",
         lambda game, *rest: tried.append(game.lanes) or compiled(game, *rest),
     )
-    monkeypatch.setattr("jaxbio.grid.ring_sizes", lambda *_: (16, 1))
+    monkeypatch.setattr("jaxbio.sizing.ring_sizes", lambda *_: (16, 1))
     same(small(store=tmp_path, **options), expected)
     assert tried == [2]
