@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
+from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from PIL import Image
 
@@ -140,10 +140,9 @@ def shades(colour: str, count: int, look: Look) -> list[str]:
 @cache
 def text_inches(text: str, size: float = SIZE, bold: bool = False) -> float:
     """The width of a line of text."""
-    if not text.strip():
-        return 0.0
-    font = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")
-    return TextPath((0, 0), text, size=size, prop=font).get_extents().width / 72
+    weight = "bold" if bold else "normal"
+    font = FontProperties(family="DejaVu Sans", weight=weight, size=size)
+    return text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] / 72
 
 
 def wrapped(text: str, inches: float, size: float, bold: bool = False) -> list[str]:

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import reference
 from conftest import QUICK
 
 import jaxbio as jb
-from jaxbio import rng
+from jaxbio import blocks, kernel, rng
 from jaxbio.core import draws_of, float_dtype
 from jaxbio.rollout import as_numbers, begin, make_game, step, summary
 
@@ -42,6 +43,13 @@ def float_bits(bits: int) -> Iterator[None]:
         yield
     finally:
         jax.config.update("jax_enable_x64", before)
+
+
+def forget_programs(patch: pytest.MonkeyPatch) -> None:
+    """What is compiled from here on is compiled anew, and forgotten afterwards."""
+    alone = kernel.Program(partial(blocks._play, stacked=False), donate_argnums=2)
+    patch.setattr(blocks, "_programs", {False: alone})
+    patch.setattr(blocks, "_players", {})
 
 
 # --- learners and their specs

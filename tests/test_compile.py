@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import AS_USERS
+from helpers import AS_USERS, forget_programs
 
 import jaxbio as jb
 from jaxbio import blocks, kernel, ring
@@ -251,9 +250,7 @@ class Compiled(NamedTuple):
 def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled as users do; nothing that a test compiles with another step stays behind."""
     monkeypatch.setattr(kernel, "OPTIONS", kernel.OPTIONS | AS_USERS)
-    alone = kernel.Program(partial(blocks._play, stacked=False), donate_argnums=2)
-    monkeypatch.setattr(blocks, "_programs", {False: alone})
-    monkeypatch.setattr(blocks, "_players", {})
+    forget_programs(monkeypatch)
 
 
 def compiled(delays: Any, learner: Any) -> Compiled:

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import AS_USERS
+from helpers import AS_USERS, forget_programs
 
 import jaxbio as jb
 from jaxbio import blocks, rng, sizing
@@ -31,6 +31,7 @@ HORIZON = 700
 POINTS = (320, 700)
 RUNS = 11
 SEED = 3
+LADDER = blocks.LADDER
 
 
 def fixed() -> jb.Environment:
@@ -52,6 +53,13 @@ class Case:
     ring: tuple[int, int] | None = None  # depth, lanes
     rollout: bool = False  # test_contract.py has every learner
     kernels: bool = False  # also without native loops?
+    branches: bool = False  # also with those that users have?
+
+
+@pytest.fixture(autouse=True)
+def _few_branches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer to compile; that their number does not matter is one of the variations."""
+    monkeypatch.setattr(blocks, "LADDER", (3,))
 
 
 CASES = {
@@ -72,6 +80,7 @@ CASES = {
         ring=(4096, 40),
         rollout=True,
         kernels=True,
+        branches=True,
     ),
     "dada-exp3-skipping, laplace": Case(
         jb.make_learner("dada-exp3-skipping"), laplace(), ring=(4096, 19)
@@ -116,6 +125,11 @@ def variations(case: Case, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, jb.
         if case.ring or case.slots:
             what = f"a ring of {case.ring} and {case.slots} state slots"
             yield what, play(dataclasses.replace(case, env=env))
+    if case.branches:
+        with patch.context() as context:
+            context.setattr(blocks, "LADDER", LADDER)
+            forget_programs(context)
+            yield f"branches for {LADDER}", play(case)
     if case.kernels:
         with patch.context() as context:
             context.setenv("JAXBIO_NATIVE_LOOPS", "0")

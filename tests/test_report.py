@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import browser
 import numpy as np
 import pytest
 import xarray as xr
@@ -174,3 +175,47 @@ def test_a_broken_learner_turns_the_verdicts_red() -> None:
     assert good == ["yes"] * 4
     assert "no" in broken
     assert "yes" not in broken
+
+
+# --- in a real browser, on a phone and on a desk; CI installs one
+
+in_browser = pytest.mark.skipif(browser.CHROMIUM is None, reason="Chromium is not installed")
+
+
+@in_browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_all_figures_are_visible_and_the_console_is_empty(
+    written: Any, width: int, tmp_path: Path
+) -> None:
+    seen = browser.look_at(written[0] / "report.html", width, tmp_path)
+    assert seen.console == []
+    assert seen.width == width
+    assert seen.needed <= width, "the page must be scrolled sideways"
+    assert len(seen.images) == 4
+    for image in seen.images:
+        assert image["shown"]
+        assert image["natural"] > 0
+        assert image["height"] > 100
+        assert 0 <= image["left"] < image["right"] <= width
+        assert image["right"] - image["left"] > 0.7 * min(width, 1080)
+
+
+@in_browser
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ('<script>console.error("wrong")</script>', "console"),
+        ('<img src="missing.png" width="50" height="200">', "images"),
+        ('<div style="width: 500px; height: 1px"></div>', "needed"),
+    ],
+)
+def test_the_browser_sees_what_is_wrong(said: str, what: str, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(f"<!doctype html><title>x</title><body>{said}</body>")
+    seen = browser.look_at(page, 390, tmp_path)
+    wrong = {
+        "console": any("wrong" in line for line in seen.console),
+        "images": any(image["natural"] == 0 for image in seen.images),
+        "needed": seen.needed > 390,
+    }
+    assert wrong[what]
