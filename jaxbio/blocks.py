@@ -36,11 +36,11 @@ from jaxbio.rollout import (
     take_tally,
 )
 
-STOPS_PER_CALL = 64
+STOPS_PER_CALL = 256
 ROUNDS_PER_CALL = 1 << 16  # bounds the time between two looks at the host
 LARGE = 256  # numbers of a run
 PLAYERS_WITH_MEMORY = 8  # older ones give theirs back
-LADDER = (2, 4, 6)  # arrivals of a round: a block takes the first of these that is enough
+LADDER = (4, 6)  # arrivals of a round: a block takes the first of these that is enough
 
 
 def stops_of(points: np.ndarray) -> np.ndarray:

@@ -52,5 +52,8 @@ class Result:
 
 def at_recorded(increments: np.ndarray, stops: np.ndarray, rounds: np.ndarray) -> np.ndarray:
     """Increments [stops, ...] between all stops -> increments between the recorded ones."""
-    total = np.cumsum(increments.astype(np.float64), axis=0)[np.searchsorted(stops, rounds)]
-    return np.diff(total, axis=0, prepend=0)
+    increments = increments.astype(np.float64)
+    if len(stops) == len(rounds):
+        return increments
+    first = np.searchsorted(stops, rounds[:-1], "right")
+    return np.add.reduceat(increments, np.concatenate([[0], first]), axis=0)

@@ -6,7 +6,7 @@ with the user's own transformations; `simulate` loops it for blocks of runs side
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -106,14 +106,10 @@ class Game:
     @property
     def template(self) -> Play:
         """A play with the types of this game: scalars."""
-        wanted = draws_of(self.learner, self.known.num_actions)
-        u = jax.ShapeDtypeStruct(() if wanted == 1 else (wanted,), float_dtype())
-        shapes = jax.eval_shape(
-            lambda k, u: self.learner.act(self.learner.init(k), jnp.int32(1), u), self.known, u
-        )
-        if any(leaf.shape for leaf in jax.tree.leaves(shapes[1])):
-            raise TypeError(f"a ticket must be made of scalars, but act handed out {shapes[1]}")
-        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes[1])
+        leaves, structure = jax.tree.flatten((self.learner, self.known))
+        types = tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+        ticket = _ticket_types(structure, types, jnp.dtype(float_dtype()))
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), ticket)
         return Play(jnp.int32(0), jnp.int32(0), jnp.zeros((), float_dtype()), zeros)
 
     def uniforms(self, key: Array, t: Array) -> tuple[Array, Array]:
@@ -126,6 +122,23 @@ class Game:
     def codec(self) -> ring.Codec:
         known, binary = self.known, getattr(self.env.losses, "binary", False)
         return ring.codec(self.template, known.num_actions, known.state_slots, binary)
+
+
+@lru_cache(maxsize=64)
+def _ticket_types(structure: Any, types: tuple[Any, ...], dtype: Any) -> Any:
+    """What `act` hands out. A game asks many times while it is traced, so it is traced once."""
+    learner, known = structure.unflatten([jax.ShapeDtypeStruct(*one) for one in types])
+    wanted = draws_of(learner, known.num_actions)
+    u = jax.ShapeDtypeStruct(() if wanted == 1 else (wanted,), dtype)
+    ticket = jax.eval_shape(
+        lambda learner, known, u: learner.act(learner.init(known), jnp.int32(1), u)[1],
+        learner,
+        known,
+        u,
+    )
+    if any(leaf.shape for leaf in jax.tree.leaves(ticket)):
+        raise TypeError(f"a ticket must be made of scalars, but act handed out {ticket}")
+    return ticket
 
 
 def make_game(

@@ -20,6 +20,7 @@ from jaxbio.ops import Sum, sum_zero
 from jaxbio.record import Result, at_recorded
 from jaxbio.rollout import (
     MAX_HORIZON,
+    Game,
     check_players,
     comparators,
     make_game,
@@ -68,12 +69,12 @@ def simulate(
     game = make_game(env, learner, horizon, *ring_sizes(env, horizon), library=np)
     stops = stops_of(points)
     keys = rng.run_keys(seed, np.arange(-(-runs // width) * width)).reshape(2, -1, width)
-    players = _players(keys.shape[1], lambda: compile_player(game, width, stacked=False))
+    players = _players(game, width, keys.shape[1])
 
     def play(index: int, advance: Advance) -> Played:
-        device, player = players[index % len(players)]
+        device, player, there = players[index % len(players)]
         with jax.default_device(device):
-            return play_block(player, game, keys[:, index], stops, advance)
+            return play_block(player, there, keys[:, index], stops, advance)
 
     with bar(keys.shape[1] * width * horizon, progress) as shown:
         done = dict(in_parallel(play, range(keys.shape[1]), workers, shown))
@@ -85,7 +86,7 @@ def simulate(
     curves = [jax.tree.map(lambda x: at_recorded(x, stops, points), part.curve) for part in parts]
 
     def together(pieces: list[np.ndarray]) -> np.ndarray:
-        return np.cumsum(np.concatenate(pieces, axis=1)[:, :runs].T, axis=1)
+        return np.cumsum(np.concatenate(pieces, axis=1)[:, :runs], axis=0).T
 
     return Result(
         rounds=points,
@@ -100,12 +101,13 @@ def simulate(
     )
 
 
-def _players(blocks: int, compiled: Callable[[], Player]) -> list[tuple[Any, Player]]:
-    """A player on each device that gets a block."""
+def _players(game: Game, width: int, blocks: int) -> list[tuple[Any, Player, Game]]:
+    """For each device that gets a block: the device, a player, and the game in its memory."""
     players = []
     for device in jax.local_devices()[:blocks]:
         with jax.default_device(device):
-            players.append((device, compiled()))
+            player = compile_player(game, width, stacked=False)
+            players.append((device, player, jax.device_put(game)))
     return players
 
 

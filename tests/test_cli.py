@@ -12,7 +12,8 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio import cli
-from jaxbio.commands import run, specs, sweep_file
+from jaxbio.commands import reproduce, run, specs, sweep_file
+from jaxbio.experiments.experiment import Options
 
 SMALL = ["--horizon", "200", "--runs", "8", "--quiet"]
 
@@ -176,3 +177,13 @@ def test_the_module_runs_the_same_command() -> None:
         [sys.executable, "-m", "jaxbio", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == f"jaxbio {jb.__version__}"
+
+
+def test_the_commands_of_a_report_are_understood() -> None:
+    given = Options(horizon=500, runs=30, tuning="printed")
+    commands = list(reproduce.commands_of(2, given).values())
+    parsed = [cli.parser().parse_args(command.split()[1:]) for command in commands]
+    assert [reproduce.options_of(options).runs for options in parsed] == [30, 30, 1000]
+    assert {reproduce.options_of(options).tuning for options in parsed} == {"printed"}
+    assert [options.sensitivity for options in parsed] == [False, True, False]
+    assert reproduce.options_of(parsed[0]) == given

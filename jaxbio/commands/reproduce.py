@@ -10,6 +10,8 @@ from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.registry import EXPERIMENTS
 from jaxbio.experiments.verdicts import Verdict, judge
 
+DECISIVE = 1000  # runs
+
 
 def numbers(chosen: list[str]) -> list[int]:
     """The experiments asked for; "all" or nothing means all."""
@@ -23,8 +25,17 @@ def options_of(arguments: Any) -> Options:
     return Options(**given)
 
 
-def command_of(number: int, options: Options) -> str:
-    """The command that makes one experiment again."""
+def commands_of(number: int, options: Options) -> dict[str, str]:
+    """What a command makes -> the command: the experiment again, and more of it."""
+    again = _command(number, options)
+    return {
+        "The figures, the verdicts and the data above": again,
+        "With the verdicts under what the paper leaves open": f"{again} --sensitivity",
+        "Decisively": _command(number, dataclasses.replace(options, runs=DECISIVE)),
+    }
+
+
+def _command(number: int, options: Options) -> str:
     plain = Options()
     changed = {
         name: value
@@ -45,9 +56,10 @@ def reproduce(number: int, arguments: Any) -> dict[str, Any]:
     verdicts = judge(experiment.claims(options), data, options.seed)
     other = None
     if arguments.sensitivity:
-        other = report.sensitivity(experiment, options, progress=not arguments.quiet)
-    command = command_of(number, options)
-    report.write(arguments.folder, experiment, data, options, verdicts, command, other)
+        place = store.with_name(f"{store.name}-sensitivity")
+        other = report.sensitivity(experiment, options, place, progress=not arguments.quiet)
+    commands = commands_of(number, options)
+    report.write(arguments.folder, experiment, data, options, verdicts, commands, other)
     return {
         "experiment": number,
         "title": experiment.title,

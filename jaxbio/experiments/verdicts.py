@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.stats
 import xarray as xr
 
 LEVEL = 0.05  # the probability that an experiment with nothing in it decides any claim
@@ -71,7 +70,9 @@ def two_sided(margin: np.ndarray) -> float:
         return 1.0
     if np.ptp(margin) == 0:
         return float(margin[0] == 0)
-    found: Any = scipy.stats.ttest_1samp(margin, 0)
+    from scipy import stats  # takes half a second to import
+
+    found: Any = stats.ttest_1samp(margin, 0)
     return float(found.pvalue)
 
 
@@ -89,7 +90,9 @@ def interval(margin: np.ndarray, seed: int) -> tuple[float, float]:
     """A 95 % interval of the mean."""
     if len(margin) < 2 or np.ptp(margin) == 0:
         return float(margin.mean()), float(margin.mean())
-    found = scipy.stats.bootstrap(
+    from scipy import stats
+
+    found = stats.bootstrap(
         (margin,),
         np.mean,
         n_resamples=RESAMPLES,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from jaxbio.experiments.experiment import Experiment, Options, on_paper_delays
@@ -28,11 +30,20 @@ class Sensitivity:
 Variant = tuple[str, Experiment, Options]
 
 
-def sensitivity(experiment: Experiment, options: Options, progress: bool = False) -> Sensitivity:
-    """The verdicts under every choice that the paper leaves open; plays a sweep for each."""
+def sensitivity(
+    experiment: Experiment,
+    options: Options,
+    store: Path | None = None,
+    progress: bool = False,
+) -> Sensitivity:
+    """The verdicts under every choice that the paper leaves open; plays a sweep for each.
+
+    store: a folder for finished parts of the sweeps, each in a folder of its own.
+    """
     choices, verdicts = [], []
     for name, variant, changed in variants(experiment, options):
-        data = _only_judged(variant, changed).play(changed, progress=progress)
+        place = store and store / re.sub(r"\W+", "-", name)
+        data = _only_judged(variant, changed).play(changed, place, progress)
         choices.append(name)
         verdicts.append(judge(variant.claims(changed), data))
     return Sensitivity(choices, verdicts)

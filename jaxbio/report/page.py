@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jaxbio.experiments.verdicts import Verdict
 from jaxbio.report.choices import Sensitivity
-from jaxbio.report.section import Picture, Section, contradictions, margin, tally
+from jaxbio.report.section import Picture, Section, contradictions, in_short, margin, tally
 from jaxbio.report.text import PAPER, PROCEDURE, QUESTION, SENSITIVITY, TITLE
 
 MARKS = {"yes": "✓", "no": "✗", "undecided": "?"}
@@ -121,7 +121,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _sensitivity(found: Sensitivity) -> str:
     rows = [
-        [escape(claim.statement), *(outcome(column[i]) for column in found.verdicts)]
+        [
+            escape(claim.statement),
+            *(f"{outcome(column[i])} {in_short(column[i])}" for column in found.verdicts),
+        ]
         for i, claim in enumerate(found.verdicts[0])
     ]
     return f"<p>{SENSITIVITY}</p>\n{table(['claim', *found.choices], rows)}"

@@ -88,6 +88,11 @@ def tally(verdicts: Sequence[Verdict]) -> str:
     )
 
 
+def in_short(verdict: Verdict) -> str:
+    """The mean margin alone, where there is one."""
+    return "" if verdict.mean is None else f"{verdict.mean:+,.0f}"
+
+
 def margin(verdict: Verdict) -> str:
     """The mean margin with its interval, or the facts."""
     if verdict.mean is None or verdict.p is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from jaxbio.report.choices import Sensitivity
-from jaxbio.report.section import Section, contradictions, margin, tally
+from jaxbio.report.section import Section, contradictions, in_short, margin, tally
 
 TITLE = "Delayed bandits with intermediate observations: the paper's experiments"
 QUESTION = (
@@ -23,7 +23,10 @@ PAPER = (
     "Esposito, Masoudian, Qiu, van der Hoeven, Cesa-Bianchi and Seldin: Delayed Bandits: When Do "
     "Intermediate Observations Help? ICML 2023."
 )
-SENSITIVITY = "The verdicts under choices that the paper leaves open."
+SENSITIVITY = (
+    "The verdicts under choices that the paper leaves open, with the mean margin (positive where "
+    "the claim is true)."
+)
 
 
 def markdown(sections: Sequence[Section]) -> str:
@@ -60,7 +63,7 @@ def _section(section: Section) -> list[str]:
 
 def _sensitivity(found: Sensitivity) -> str:
     rows = [
-        (claim.statement, *(column[i].outcome for column in found.verdicts))
+        (claim.statement, *(f"{c[i].outcome} {in_short(c[i])}".strip() for c in found.verdicts))
         for i, claim in enumerate(found.verdicts[0])
     ]
     return table(("claim", *found.choices), rows)
