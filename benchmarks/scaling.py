@@ -181,9 +181,10 @@ def draw_panel(axes: Any, panel: Panel, lines: dict[str, list[float]]) -> None:
     """Both axes logarithmic; the values of the quantity as ticks."""
     from matplotlib.ticker import LogLocator
 
-    from jaxbio.plot import SPARE_COLOURS
+    from jaxbio.plot import LEARNER_COLOURS, SPARE_COLOURS
 
-    colours = dict(zip(LINES, SPARE_COLOURS, strict=False))
+    usual = [LEARNER_COLOURS["DAda-Exp3"], LEARNER_COLOURS["MetaBIO"], SPARE_COLOURS[2]]
+    colours = dict(zip(LINES, usual, strict=True))
     for label, ns in lines.items():
         forced = label.endswith(DEVICES)
         axes.plot(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -334,17 +335,20 @@ def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png", "pdf")) -> l
     files = []
     for kind in kinds:
         path = stem.with_name(f"{stem.name}.{kind}")
-        metadata = {"CreationDate": None} if kind == "pdf" else {"Software": None}
-        with rc_context({"pdf.fonttype": 42}):
-            figure.savefig(path, dpi=DPI, metadata=metadata)
         if kind == "png":
-            _shrink(path)
+            _save_png(figure, path)
+        else:
+            with rc_context({"pdf.fonttype": 42}):
+                figure.savefig(path, metadata={"CreationDate": None})
         files.append(path)
     return files
 
 
-def _shrink(path: Path) -> None:
+def _save_png(figure: Figure, path: Path) -> None:
     """256 colours are enough for lines and letters, and take a third of the space."""
-    with Image.open(path) as image:
-        few = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-    few.save(path, optimize=True)
+    figure.set_dpi(DPI)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    image = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
+    few = image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(path, dpi=(DPI, DPI))
