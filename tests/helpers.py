@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
-from conftest import QUICK
+from conftest import AS_USERS
 
 import jaxbio as jb
 from jaxbio import blocks, kernel, rng
@@ -27,7 +27,6 @@ from jaxbio.rollout import as_numbers, begin, make_game, step, summary
 
 HORIZON = 2000
 LANES = 8  # of a table game: no more losses of older rounds arrive together
-AS_USERS = {"xla_cpu_use_fusion_emitters": True} if QUICK else {}  # options of the compiler
 SHALLOW, DEEP = 64, 4096  # rings: one that wraps around many times, one for endless delays
 
 P = np.array([[0.8, 0.1, 0.1], [0.4, 0.5, 0.1], [0.3, 0.7, 0.0], [0.5, 0.3, 0.2]])

@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import AS_USERS, forget_programs
+from conftest import AS_USERS
+from helpers import forget_programs
 
 import jaxbio as jb
 from jaxbio import blocks, rng, sizing

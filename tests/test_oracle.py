@@ -84,8 +84,7 @@ PLAIN: dict[str, tuple[Pair, int]] = {
     "dada anytime scaled": (pair("dada-exp3", tuning="anytime", scale=2.5), DEEP),
     "dada printed": (pair("dada-exp3", tuning="printed"), SHALLOW),
     "dada schedule": (pair("dada-exp3", scale=FADING), SHALLOW),
-    "dada skipping kept": (kept, DEEP),
-    "dada skipping kept, ring wraps": (kept, SHALLOW),
+    "dada skipping kept": (kept, SHALLOW),
     "dada skipping dropped": (dropped, DEEP),
     "exp3": (exp3, DEEP),
     "exp3 default rate": (
@@ -119,11 +118,9 @@ METABIO: dict[str, tuple[Pair, int]] = {
         metabio(dropped, ordering="sequential", threshold="delay", delay=60, radius_scale=0.3),
         SHALLOW,
     ),
-    "exp3 mean sequential": (metabio(exp3, estimator="mean", ordering="sequential"), SHALLOW),
     "tsallis mean": (metabio(tsallis, estimator="mean"), SHALLOW),
     "ucb1 mean": (metabio(ucb1, estimator="mean"), DEEP),
     "nsd anytime": (metabio(nsd, radius="anytime"), SHALLOW),
-    "nsd window sequential": (metabio(nsd_window, ordering="sequential"), SHALLOW),
     "thompson": (metabio(thompson), SHALLOW),
 }
 

@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import AS_USERS
+from conftest import AS_USERS
 from jax import lax
 
 import jaxbio as jb
