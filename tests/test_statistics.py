@@ -35,7 +35,7 @@ def _few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rings of two sizes only, so that different delays share their programs, and fewer branches
     in these. No other test has blocks of this width.
     """
-    monkeypatch.setattr(blocks, "LADDER", ())
+    monkeypatch.setattr(blocks, "LADDER", (6,))
     sizes = {True: (256, 1), False: (1024, 12)}
     monkeypatch.setattr(sim, "ring_sizes", lambda env, *_: sizes[env.delays.constant])
 
