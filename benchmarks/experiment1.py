@@ -21,7 +21,7 @@ import numpy as np
 
 import jaxbio as jb
 from benchmarks import machine, measure
-from jaxbio.experiments.experiment import PAPER_DELAYS
+from jaxbio.experiments.experiment import PAPER_DELAYS, Options, on_paper_delays
 
 LEARNERS = ("metabio", "nsd-ucrl2", "thompson", "dada-exp3", "ucb1")
 TARGETS = {"cold": 30.0, "warm": 10.0}
@@ -31,11 +31,9 @@ COMPILED = "/jax/core/compile/backend_compile_duration"  # counts what a cache s
 def play(horizon: int, runs: int, workers: int) -> dict[str, dict[str, float]]:
     """Mean final regret by learner and delays."""
     data = jb.sweep(
-        lambda delays: jb.make_environment(
-            measure.INSTANCE, delays=jb.LaplaceDelay(*PAPER_DELAYS[delays])
-        ),
+        on_paper_delays(measure.INSTANCE)(Options()),
         {learner: jb.make_learner(learner) for learner in LEARNERS},
-        {"delays": list(PAPER_DELAYS)},
+        {"delay": list(PAPER_DELAYS)},
         horizon=horizon,
         runs=runs,
         seed=measure.SEED,
@@ -44,7 +42,7 @@ def play(horizon: int, runs: int, workers: int) -> dict[str, dict[str, float]]:
     )
     mean = data.final_regret.mean("run")
     return {
-        learner: {name: float(mean.sel(learner=learner, delays=name)) for name in PAPER_DELAYS}
+        learner: {name: float(mean.sel(learner=learner, delay=name)) for name in PAPER_DELAYS}
         for learner in LEARNERS
     }
 
