@@ -46,9 +46,18 @@ def float_bits(bits: int) -> Iterator[None]:
 
 def forget_programs(patch: pytest.MonkeyPatch) -> None:
     """What is compiled from here on is compiled anew, and forgotten afterwards."""
-    alone = kernel.Program(partial(blocks._play, stacked=False), donate_argnums=2)
-    patch.setattr(blocks, "_programs", {False: alone})
+    programs = {
+        stacked: kernel.Program(partial(blocks._play, stacked=stacked), donate_argnums=2)
+        for stacked in (False, True)
+    }
+    patch.setattr(blocks, "_programs", programs)
     patch.setattr(blocks, "_players", {})
+
+
+def compile_as_users(patch: pytest.MonkeyPatch) -> None:
+    """From here on `simulate` and `sweep` play programs that are compiled as users do."""
+    patch.setattr(kernel, "OPTIONS", kernel.OPTIONS | AS_USERS)
+    forget_programs(patch)
 
 
 # --- learners and their specs

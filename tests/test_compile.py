@@ -15,11 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import AS_USERS
-from helpers import forget_programs
+from helpers import compile_as_users
 
 import jaxbio as jb
-from jaxbio import blocks, kernel, ring
+from jaxbio import blocks, ring
 from jaxbio.rollout import Game, close, make_game, step
 
 WIDTH = 8
@@ -250,8 +249,7 @@ class Compiled(NamedTuple):
 @pytest.fixture
 def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled as users do; nothing that a test compiles with another step stays behind."""
-    monkeypatch.setattr(kernel, "OPTIONS", kernel.OPTIONS | AS_USERS)
-    forget_programs(monkeypatch)
+    compile_as_users(monkeypatch)
 
 
 def compiled(delays: Any, learner: Any) -> Compiled:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import AS_USERS
-from helpers import forget_programs
+from helpers import compile_as_users, forget_programs
 
 import jaxbio as jb
 from jaxbio import blocks, rng, sizing
@@ -33,6 +33,13 @@ POINTS = (320, 700)
 RUNS = 11
 SEED = 3
 LADDER = blocks.LADDER
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _as_users() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        compile_as_users(patch)
+        yield
 
 
 def fixed() -> jb.Environment:
@@ -80,7 +87,6 @@ CASES = {
         slots=16,
         ring=(4096, 40),
         rollout=True,
-        kernels=True,
         branches=True,
     ),
     "dada-exp3-skipping, laplace": Case(

@@ -12,10 +12,12 @@ the regrets normal), 4e-5 in all.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers import compile_as_users
 from scipy import stats
 
 import jaxbio as jb
@@ -28,6 +30,13 @@ HORIZON = 10_000
 RUNS = 200
 WIDTH = 104  # two blocks hold the 200 runs, with little to spare
 Z = 4.5
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _as_users() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        compile_as_users(patch)
+        yield
 
 
 @pytest.fixture(autouse=True)
