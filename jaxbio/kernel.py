@@ -94,17 +94,21 @@ def at_points(
 ) -> tuple[Any, Any]:
     """Play on from round `last`; at each of `rounds` [points] take out what is to be recorded.
 
-    one_round: (t, state) -> state; take: state -> (state, output). A round equal to the one before
-    it plays nothing, so `rounds` may be padded. Returns the state and the outputs [points, ...].
+    one_round: (t, state) -> state; take: state -> (state, output). `rounds` may be padded with
+    repetitions of its last: they cost nothing, and their outputs are 0. Returns the state and the
+    outputs [points, ...].
     """
+    before = jnp.concatenate([last[None], rounds[:-1]])
+    shapes = jax.eval_shape(lambda state: take(state)[1], state)
+    empty = jax.tree.map(lambda x: jnp.zeros((*rounds.shape, *x.shape), x.dtype), shapes)
 
-    def point(now: tuple[Any, Array], until: Array) -> tuple[tuple[Any, Array], Any]:
-        state, last = now
-        state, output = take(loop(last + 1, until + 1, one_round, state))
-        return (state, jnp.maximum(until, last)), output
+    def point(index: Array, now: tuple[Any, Any]) -> tuple[Any, Any]:
+        state, outputs = now
+        state, output = take(loop(before[index] + 1, rounds[index] + 1, one_round, state))
+        put = lambda all, x: lax.dynamic_update_index_in_dim(all, x, index, 0)  # noqa: E731
+        return state, jax.tree.map(put, outputs, output)
 
-    (state, _), outputs = lax.scan(point, (state, last), rounds)
-    return state, outputs
+    return lax.fori_loop(0, jnp.sum(rounds > before), point, (state, empty))
 
 
 def is_emitted(jaxpr: Any) -> bool:

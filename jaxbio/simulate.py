@@ -17,7 +17,7 @@ from jaxbio.core import Array, as_arrays, float_dtype
 from jaxbio.environment.environment import Environment
 from jaxbio.kernel import Program, at_points
 from jaxbio.ops import Sum, sum_zero
-from jaxbio.record import Result, at_recorded
+from jaxbio.record import Result, at_recorded, running_sum
 from jaxbio.rollout import (
     MAX_HORIZON,
     Game,
@@ -31,6 +31,7 @@ from jaxbio.sizing import ring_sizes
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
 WIDTHS = (8, 32, 128)  # runs side by side in one program; small blocks stay in cache
+SHORT, WIDE = 2_000, 256  # where a block takes little longer than to set it up: rounds, runs
 
 
 def simulate(
@@ -65,7 +66,11 @@ def simulate(
     points = recorded_rounds(rounds, horizon)
     check_players(env, learner, horizon)
     workers = number_of_workers(workers)
-    width = _default_width(runs, workers) if width is None else checks.integer("width", width, 1)
+    width = (
+        _default_width(runs, workers, horizon)
+        if width is None
+        else checks.integer("width", width, 1)
+    )
     game = make_game(env, learner, horizon, *ring_sizes(env, horizon), library=np)
     stops = stops_of(points)
     keys = rng.run_keys(seed, np.arange(-(-runs // width) * width)).reshape(2, -1, width)
@@ -86,7 +91,7 @@ def simulate(
     curves = [jax.tree.map(lambda x: at_recorded(x, stops, points), part.curve) for part in parts]
 
     def together(pieces: list[np.ndarray]) -> np.ndarray:
-        return np.cumsum(np.concatenate(pieces, axis=1)[:, :runs], axis=0).T
+        return running_sum(np.concatenate(pieces, axis=1)[:, :runs]).T
 
     return Result(
         rounds=points,
@@ -111,10 +116,11 @@ def _players(game: Game, width: int, blocks: int) -> list[tuple[Any, Player, Gam
     return players
 
 
-def _default_width(runs: int, workers: int) -> int:
+def _default_width(runs: int, workers: int, horizon: int) -> int:
     """The smallest width that gives every worker one block, or the largest."""
     share = -(-runs // workers)
-    return next((width for width in WIDTHS if width >= share), WIDTHS[-1])
+    widths = (*WIDTHS, WIDE) if horizon <= SHORT else WIDTHS
+    return next((width for width in widths if width >= share), widths[-1])
 
 
 def _compare(

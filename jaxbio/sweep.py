@@ -21,7 +21,7 @@ from jaxbio.core import float_dtype
 from jaxbio.dataset import Kept, label, versions
 from jaxbio.grid import Grid, describe, group, make_grid
 from jaxbio.moments import Moments, moments
-from jaxbio.record import at_recorded
+from jaxbio.record import at_recorded, running_sum
 from jaxbio.rollout import Curve
 from jaxbio.schedule import Block, Job, Plan, cut_into_blocks, game_of_block, make_plan, refuse
 from jaxbio.store import Store
@@ -261,7 +261,7 @@ def _kept(
     info = {name: fact[:members] for name, fact in played.info.items()}
     checks.flags(info)
     curve = jax.tree.map(
-        lambda x: np.cumsum(at_recorded(x, stops, points)[:, :members], axis=0), played.curve
+        lambda x: running_sum(at_recorded(x, stops, points)[:, :members]), played.curve
     )
     kept = {f"info.{name}": fact for name, fact in info.items() if name not in checks.FLAGS}
     kept |= {"final_regret": curve.regret[-1], "final_loss": curve.loss[-1]}
