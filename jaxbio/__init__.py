@@ -1,6 +1,8 @@
 """jaxbio: delayed bandits with intermediate observations, many games side by side in JAX."""
 
 from jaxbio import theory
+from jaxbio.compare import compare, compare_points
+from jaxbio.comparison import Comparison, Row
 from jaxbio.core import Arrivals, Known, Learner, Play, pytree, static
 from jaxbio.environment.delays import (
     FixedDelay,
@@ -43,6 +45,7 @@ __all__ = [
     "BernoulliLosses",
     "BetaLosses",
     "BlockBernoulliLosses",
+    "Comparison",
     "ConstantLosses",
     "DAdaExp3",
     "Environment",
@@ -58,6 +61,7 @@ __all__ = [
     "Record",
     "Result",
     "Round",
+    "Row",
     "StochasticMapping",
     "TableDelay",
     "TableLosses",
@@ -66,6 +70,8 @@ __all__ = [
     "TsallisINF",
     "UniformDelay",
     "__version__",
+    "compare",
+    "compare_points",
     "environment_names",
     "learner_names",
     "make_environment",

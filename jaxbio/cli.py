@@ -113,8 +113,11 @@ def _add_list(commands: Any) -> None:
 def _add_run(commands: Any) -> None:
     def command(options: Any) -> None:
         results = run.play(options)
-        found = run.summary(results)
-        _show(found, run.table(found), options)
+        found, compared = run.summary(results), run.comparison(results)
+        text = run.table(found)
+        if compared is not None:
+            found, text = found | {"comparison": compared.to_dict()}, f"{text}\n\n{compared}"
+        _show(found, text, options)
         if options.figure is not None:
             from jaxbio import plot  # matplotlib takes a while to import
 

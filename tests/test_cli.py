@@ -62,6 +62,19 @@ def test_run_plays_what_simulate_plays(capsys: pytest.CaptureFixture[str], tmp_p
     assert f"{row['regret']:.1f}" in run.table(found)
 
 
+def test_run_compares_several_learners(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "paper-utility", "ucb1", "ucb1:exploration=1", "--delay", "9", *SMALL]
+    assert cli.main(words) == 0
+    text = capsys.readouterr().out
+    env = jb.make_environment("paper-utility", delays=jb.FixedDelay(9))
+    results = {
+        label: jb.simulate(env, learner, horizon=200, runs=8, progress=False)
+        for label, learner in map(specs.learner, words[2:4])
+    }
+    assert text.endswith(f"\n\n{jb.compare(results)}\n")
+    assert printed(capsys, *words)["comparison"] == jb.compare(results).to_dict()
+
+
 CONFIG = """
 horizon = 200
 runs = 8

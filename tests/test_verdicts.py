@@ -9,7 +9,8 @@ import xarray as xr
 
 from jaxbio.experiments.experiment import Options, lower
 from jaxbio.experiments.registry import EXPERIMENTS
-from jaxbio.experiments.verdicts import FactClaim, MeanClaim, holm, interval, judge, two_sided
+from jaxbio.experiments.verdicts import FactClaim, MeanClaim, judge
+from jaxbio.statistics import holm, interval, two_sided
 
 RUNS = 20
 

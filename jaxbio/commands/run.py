@@ -1,10 +1,12 @@
-"""jaxbio run: learners by name on a problem by name, a table and a figure."""
+"""jaxbio run: learners by name on a problem by name, tables and a figure."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from jaxbio.commands import specs
+from jaxbio.compare import compare
+from jaxbio.comparison import Comparison
 from jaxbio.record import Result
 from jaxbio.simulate import simulate
 
@@ -40,6 +42,11 @@ def summary(results: dict[str, Result]) -> dict[str, dict[str, float]]:
             **{name: float(fact.mean()) for name, fact in result.info.items()},
         }
     return found
+
+
+def comparison(results: dict[str, Result]) -> Comparison | None:
+    """Of the learners, where there are several: they met the same worlds."""
+    return compare(results) if len(results) > 1 else None
 
 
 def table(found: dict[str, dict[str, float]]) -> str:

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-LEVEL = 0.05  # the probability that an experiment with nothing in it decides any claim
-RESAMPLES = 9999
+from jaxbio.statistics import LEVEL, holm, interval, two_sided
 
 
 @dataclass(frozen=True)
@@ -62,44 +61,6 @@ def judge(claims: Sequence[Any], data: xr.Dataset, seed: int = 0) -> list[Verdic
         _about_mean(claim, margins[i], adjusted[i], seed) if i in margins else _fact(claim, data)
         for i, claim in enumerate(claims)
     ]
-
-
-def two_sided(margin: np.ndarray) -> float:
-    """The p-value of a mean of zero; 0 or 1 where all runs agree."""
-    if len(margin) < 2:
-        return 1.0
-    if np.ptp(margin) == 0:
-        return float(margin[0] == 0)
-    from scipy import stats  # takes half a second to import
-
-    found: Any = stats.ttest_1samp(margin, 0)
-    return float(found.pvalue)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction, in the order given."""
-    order = np.argsort(p_values)
-    adjusted, largest = np.empty(len(order)), 0.0
-    for rank, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - rank) * p_values[i]))
-        adjusted[i] = largest
-    return adjusted.tolist()
-
-
-def interval(margin: np.ndarray, seed: int) -> tuple[float, float]:
-    """A 95 % interval of the mean."""
-    if len(margin) < 2 or np.ptp(margin) == 0:
-        return float(margin.mean()), float(margin.mean())
-    from scipy import stats
-
-    found = stats.bootstrap(
-        (margin,),
-        np.mean,
-        n_resamples=RESAMPLES,
-        method="BCa",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return float(found.low), float(found.high)
 
 
 def _about_mean(claim: MeanClaim, margin: np.ndarray, p: float, seed: int) -> Verdict:

@@ -1,0 +1,242 @@
+"""Comparisons: right on made-up data, sharp where runs are paired, silent among equals."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+import xarray as xr
+
+import jaxbio as jb
+from jaxbio import statistics
+
+module = importlib.import_module("jaxbio.compare")
+RUNS = 40
+Z = 4.5  # a correct estimate is farther off than this with probability 7e-6
+
+
+def worlds(seed: int, runs: int = RUNS) -> np.ndarray:
+    """Regret that all learners have in common, far larger than what they differ by."""
+    return np.random.default_rng(seed).normal(100, 30, runs)
+
+
+def learners(seed: int, **means: float) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng([seed, 1])
+    return {name: worlds(seed) + mean + rng.normal(0, 1, RUNS) for name, mean in means.items()}
+
+
+def test_rows_are_ranked_and_say_what_the_runs_say() -> None:
+    given = learners(0, far=9, best=0, near=3)
+    found = jb.compare(given)
+    assert [row.name for row in found.rows] == ["best", "near", "far"]
+    assert (found.winner, found.best, found.contenders) == ("best", "best", ("best",))
+    for row in found.rows:
+        own, difference = given[row.name], given[row.name] - given["best"]
+        assert row.mean == own.mean()
+        assert row.low < row.mean < row.high
+        assert row.behind == pytest.approx(difference.mean())
+        assert (row.behind_low, row.behind_high) == statistics.interval(difference, 0)
+    assert found.rows[0].p is None
+    raw = [scipy.stats.ttest_rel(given[n], given["best"]).pvalue for n in ("near", "far")]
+    assert [row.p for row in found.rows[1:]] == pytest.approx(statistics.holm(raw))
+    lower = np.stack(list(given.values())).argmin(axis=0)
+    assert found["near"].runs_won == pytest.approx((lower == 2).mean())
+
+
+def test_holm_by_hand() -> None:
+    """One-sample p-values of 0.01, 0.04 and 0.03, times 3, 1 and 2, never falling."""
+    assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+def test_pairing_sees_what_independent_runs_cannot() -> None:
+    """The learners differ by 1, worlds by 30."""
+    given = learners(0, best=0, near=1)
+    assert jb.compare(given).winner == "best"
+    apart = jb.compare(given, paired=False)
+    assert apart.winner is None
+    assert apart["near"].p == pytest.approx(
+        scipy.stats.ttest_ind(given["near"], given["best"], equal_var=False).pvalue  # type: ignore
+    )
+    assert apart["near"].behind_high - apart["near"].behind_low > 10
+
+
+def test_independent_runs_may_differ_in_number() -> None:
+    given = {"good": worlds(0), "bad": worlds(1, 3 * RUNS) + 60}
+    found = jb.compare(given, paired=False)
+    assert (found.winner, found.runs) == ("good", RUNS)
+    error = 30 * np.sqrt(1 / RUNS + 1 / (3 * RUNS))
+    low, high = found["bad"].behind_low, found["bad"].behind_high
+    assert 0.5 < (high - low) / (2 * 1.96 * error) < 1.5
+    with pytest.raises(ValueError, match="equally many runs"):
+        jb.compare(given)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_probability_of_being_best_has_a_closed_form(paired: bool) -> None:
+    """Means of resampled runs are normal: Phi(difference / standard error), here near 0.8.
+
+    9,999 resamples: 4.5 standard errors are 0.018. The skew of normal samples of 400 adds 0.002.
+    """
+    rng = np.random.default_rng(3)
+    one, other = rng.normal(0, 1, 400), rng.normal(0.05, 1.2, 400)
+    spread = (one - other).std() if paired else np.hypot(one.std(), other.std())
+    expected = scipy.stats.norm.cdf((other.mean() - one.mean()) / (spread / np.sqrt(400)))
+    found = jb.compare({"other": other, "one": one}, paired=paired)
+    assert found["one"].probability_best == pytest.approx(expected, abs=0.02)
+    assert 0.6 < expected < 0.95
+    assert sum(row.probability_best for row in found.rows) == pytest.approx(1)
+
+
+def test_probability_of_being_best_by_enumeration() -> None:
+    """All 27 resamples of three runs, ties shared out; within 4.5 standard errors."""
+    values = np.array([[0.0, 1.0, 2.0], [3.0, 1.0, 0.0], [0.0, 1.0, 5.0]])  # [runs, learners]
+    every = [values[list(draw)].mean(axis=0) for draw in itertools.product(range(3), repeat=3)]
+    expected = statistics.share_of_least(np.array(every))
+    found = jb.compare(dict(zip("abc", values.T, strict=True)), resamples=20_000)
+    for name, share in zip("abc", expected, strict=True):
+        error = np.sqrt(share * (1 - share) / 20_000)
+        assert abs(found[name].probability_best - share) < Z * error, name
+    assert len(set(np.round(expected, 3))) == 3
+
+
+def test_equal_learners_are_too_close_to_call() -> None:
+    own = worlds(0)
+    found = jb.compare({"a": own, "b": own.copy(), "c": own + 5})
+    assert found.winner is None
+    assert found.contenders == ("a", "b")
+    assert [row.probability_best for row in found.rows] == [0.5, 0.5, 0.0]
+    assert [row.runs_won for row in found.rows] == [0.5, 0.5, 0.0]
+    assert (found["c"].behind_low, found["c"].behind_high) == pytest.approx((5, 5))
+    assert "too close to call between a, b" in str(found)
+    assert jb.compare({"a": own[:1], "b": own[:1] + 9}).winner is None  # one run says nothing
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_winners_among_equals_are_rare(paired: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most 5 % of comparisons of four equals have a winner.
+
+    400 comparisons: more than 40 would be a surprise of probability 2e-5.
+    """
+    for name in ("interval", "interval_of_difference"):  # they take long and decide nothing
+        monkeypatch.setattr(module, name, lambda *_: (0.0, 0.0))
+    assert scipy.stats.binom.sf(40, 400, 0.05) < 2e-5
+    rng = np.random.default_rng(4)
+    named = 0
+    for _ in range(400):
+        given = {str(i): rng.normal(size=12) for i in range(4)}
+        named += jb.compare(given, paired=paired, resamples=1).winner is not None
+    assert named <= 40
+
+
+def test_intervals_of_a_difference_cover_it() -> None:
+    """95 % intervals of 100 pairs of independent samples: fewer than 83 hits have probability
+    below 2e-5 if 95 % were exact, and below 1e-3 at the 93 % of a bootstrap of 30 skewed runs.
+    """
+    rng = np.random.default_rng(5)
+    hits = 0
+    for i in range(100):
+        one, other = rng.exponential(size=30), 2 * rng.exponential(size=40)
+        low, high = statistics.interval_of_difference(one, other, i, 999)
+        hits += low <= -1 <= high
+    assert scipy.stats.binom.cdf(82, 100, 0.93) < 1e-3
+    assert hits >= 83
+
+
+def test_many_runs_have_the_interval_of_student() -> None:
+    many = np.random.default_rng(6).normal(size=statistics.LARGE + 1)
+    low, high = statistics.interval(many, 0)
+    error = many.std(ddof=1) / np.sqrt(len(many))
+    assert (high - low) / 2 == pytest.approx(1.96 * error, rel=1e-2)
+    low, high = statistics.interval_of_difference(many, many, 0)
+    assert (high - low) / 2 == pytest.approx(1.96 * np.sqrt(2) * error, rel=1e-2)
+
+
+def test_the_seed_decides_the_resamples() -> None:
+    given = learners(0, a=0, b=0.1)
+    assert jb.compare(given, seed=1) == jb.compare(given, seed=1)
+    assert jb.compare(given, seed=1) != jb.compare(given, seed=2)
+
+
+# --- sweeps
+
+
+def grid(paired: bool = True) -> xr.Dataset:
+    """Two learners at four points; the first is better by 3 at delay 10, equal at delay 20."""
+    rng = np.random.default_rng(7)
+    noise = rng.normal(0, 1, (2, 2, 2, RUNS))
+    regret = worlds(7) + noise
+    regret[1, 0] += 3
+    dims = ("learner", "delay", "states", "run")
+    names = {"learner": ["good", "bad"], "delay": [10, 20], "states": [4, 8]}
+    return xr.Dataset({"final_regret": (dims, regret)}, names, {"paired": str(paired)})
+
+
+def test_a_sweep_is_compared_at_a_point() -> None:
+    data = grid()
+    found = jb.compare(data, at={"delay": 10, "states": 8})
+    cell = data.final_regret.sel(delay=10, states=8)
+    alone = jb.compare({name: cell.sel(learner=name).values for name in ("good", "bad")})
+    assert found.rows == alone.rows
+    assert found.point == {"delay": 10, "states": 8}
+    assert str(found).startswith("delay 10, states 8\n")
+    only = data.isel(states=[0])
+    assert jb.compare(only, at={"delay": 10}).point == {"delay": 10, "states": 4}
+
+
+def test_points_share_one_correction() -> None:
+    data = grid()
+    found = jb.compare_points(data)
+    assert [c.point for c in found] == [{"delay": d, "states": s} for d in (10, 20) for s in (4, 8)]
+    assert [c.winner for c in found] == ["good", "good", None, None]
+    alone = [jb.compare(data, at=c.point).rows[1].p for c in found]
+    assert [c.rows[1].p for c in found] == pytest.approx(statistics.holm(alone))  # type: ignore
+    few = jb.compare_points(data, at={"delay": 10})
+    assert len(few) == 2
+    assert few[0].rows[1].p < found[0].rows[1].p  # type: ignore[operator]
+
+
+def test_a_sweep_knows_whether_it_is_paired() -> None:
+    at = {"delay": 10, "states": 4}
+    assert jb.compare(grid(), at=at).paired
+    assert not jb.compare(grid(), at=at, paired=False).paired
+    assert not jb.compare(grid(paired=False), at=at).paired
+    with pytest.raises(ValueError, match="paired=False"):
+        jb.compare(grid(paired=False), at=at, paired=True)
+
+
+# --- what is printed, and what is refused
+
+
+def test_the_table_has_a_line_for_each_learner() -> None:
+    found = jb.compare(learners(0, best=0, near=3))
+    head, first, second, last = str(found).splitlines()
+    assert len(head) == len(first) == len(second)
+    assert first.startswith("best")
+    assert f"{found['near'].behind:,.1f}" in second
+    assert last == "best has the least mean regret (40 paired runs, level 0.05)"
+    assert json.loads(json.dumps(found.to_dict()))["rows"][1]["p"] == found["near"].p
+
+
+@pytest.mark.parametrize(
+    ("results", "options", "message"),
+    [
+        ({"a": [1.0, 2.0]}, {}, "at least 2 learners"),
+        ({"a": [1.0], "b": [np.nan]}, {}, "results\\['b'\\].*NaN"),
+        ({"a": [1.0], "b": [[1.0]]}, {}, "shape \\[runs\\]"),
+        ({"a": [1.0], "b": [2.0]}, {"level": 0}, "level must be"),
+        ({"a": [1.0], "b": [2.0]}, {"at": {"delay": 1}}, "results are a mapping"),
+        ([1.0, 2.0], {}, "but got list"),
+        (xr.Dataset(), {}, "no final_regret"),
+        (grid(), {}, "4 points \\(delay, states\\)"),
+        (grid(), {"at": {"dealy": 10}}, "'dealy'"),
+        (grid(), {"at": {"delay": 11}}, "at\\['delay'\\] must be one of 10, 20, but got 11"),
+    ],
+)
+def test_bad_input_is_named(results: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        jb.compare(results, **options)
