@@ -4,4 +4,5 @@ import sys
 
 from jaxbio.cli import main
 
-sys.exit(main())
+if __name__ == "__main__":  # not where a process is started that draws
+    sys.exit(main())

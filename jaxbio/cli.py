@@ -17,8 +17,9 @@ from typing import Any
 import shtab
 
 from jaxbio import __version__, netcdf
-from jaxbio.commands import bounds, listing, reproduce, run, sweep_file
+from jaxbio.commands import advise, bounds, listing, phase, regimes, reproduce, run, sweep_file
 from jaxbio.experiments.experiment import Options
+from jaxbio.lab.advise import FAMILIES
 from jaxbio.learners.exp3 import TUNINGS
 
 USAGE, INTERRUPTED = 2, 130
@@ -77,6 +78,9 @@ def parser() -> argparse.ArgumentParser:
     _add_reproduce(commands)
     _add_sweep(commands)
     _add_theory(commands)
+    _add_advise(commands)
+    _add_phase(commands)
+    _add_regimes(commands)
     _add_bench(commands)
     return whole
 
@@ -201,11 +205,78 @@ def _add_theory(commands: Any) -> None:
         command,
         "jaxbio theory --actions 8 --states 12 --horizon 100000 --delay laplace:50,25",
     )
+    _problem(made)
+    made.add_argument("--delta", type=float, default=0.1, help="confidence (0.1)")
+
+
+def _add_advise(commands: Any) -> None:
+    def command(options: Any) -> None:
+        found = advise.ask(options)
+        _show(advise.as_dict(found), advise.as_text(found), options)
+        if options.figure is not None:
+            advise.draw(found, options)
+
+    made = _add(
+        commands,
+        "advise",
+        "a learner for a problem of this size, found by playing it",
+        command,
+        "jaxbio advise --actions 8 --states 12 --horizon 100000 --delay laplace:50,25",
+    )
+    _problem(made)
+    made.add_argument("--family", choices=list(FAMILIES), default="utility", help="of problems")
+    made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual five")
+    made.add_argument("--seconds", type=float, default=45.0, help="to spend, about (45)")
+    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
+    made.add_argument("--store", type=Path, help="a folder that makes it resumable")
+    figure = made.add_argument("--figure", type=Path, help="where to save a figure (PNG)")
+    figure.complete = shtab.FILE  # type: ignore[attr-defined]
+
+
+def _problem(made: argparse.ArgumentParser) -> None:
     made.add_argument("--actions", type=int, required=True, help="K")
     made.add_argument("--states", type=int, required=True, help="S")
     made.add_argument("--horizon", type=int, default=10_000, help="T (10000)")
     made.add_argument("--delay", default="50", help="50, laplace:50,25, ...")
-    made.add_argument("--delta", type=float, default=0.1, help="confidence (0.1)")
+
+
+def _add_phase(commands: Any) -> None:
+    def command(options: Any) -> None:
+        found = phase.study(options)
+        _show(found, phase.as_text(found), options)
+
+    made = _add(
+        commands,
+        "phase",
+        "where intermediate observations help, over states and delays",
+        command,
+        "jaxbio phase --grid full --runs 300",
+    )
+    made.add_argument("--grid", choices=list(phase.GRIDS), default="small", help="of S and d")
+    made.add_argument("--actions", type=int, nargs="+", default=[8], help="K (8)")
+    made.add_argument("--horizon", type=int, nargs="+", default=[10_000], help="T (10000)")
+    made.add_argument("--runs", type=int, default=64, help="per cell (64)")
+    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
+    made.add_argument("--folder", type=Path, default=Path("results/phase"), help="of the files")
+
+
+def _add_regimes(commands: Any) -> None:
+    def command(options: Any) -> None:
+        found = regimes.study(options)
+        _show(found, regimes.as_text(found), options)
+
+    made = _add(
+        commands,
+        "regimes",
+        "mappings and losses, each stochastic or adversarial",
+        command,
+        "jaxbio regimes --runs 200 --delay 200",
+    )
+    made.add_argument("--horizon", type=int, default=10_000, help="T (10000)")
+    made.add_argument("--delay", type=int, default=100, help="d (100)")
+    made.add_argument("--runs", type=int, default=50, help="per learner and regime (50)")
+    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
+    made.add_argument("--folder", type=Path, default=Path("results/regimes"), help="of the files")
 
 
 def _add_bench(commands: Any) -> None:

@@ -74,7 +74,7 @@ class Comparison:
         how = f"{self.runs:,} {'paired' if self.paired else 'independent'} runs"
         if self.winner is None:
             return f"too close to call between {', '.join(self.contenders)} ({how})"
-        return f"{self.winner} has the least mean regret ({how}, level {self.level:g})"
+        return f"{self.winner} has the least mean regret ({how}, level {self.level:.2g})"
 
     def __getitem__(self, name: str) -> Row:
         """The row of a learner."""

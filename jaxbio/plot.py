@@ -41,6 +41,16 @@ LEARNER_COLOURS = {
     "UCB1": "#8C8C8C",
     "MetaBIO, skipping": "ink",
 }
+REGISTERED = {  # the same learners by the names of `make_learner`
+    "metabio": "MetaBIO",
+    "dada-exp3": "DAda-Exp3",
+    "metaadabio": "MetaAdaBIO",
+    "nsd-ucrl2": "NSD-UCRL2",
+    "thompson": "Thompson",
+    "metabio-tsallis": "MetaBIO, Tsallis-INF",
+    "ucb1": "UCB1",
+    "metabio-skipping": "MetaBIO, skipping",
+}
 LEARNER_DASHES = {"MetaBIO, skipping": (0, (4, 2)), "MetaBIO, Tsallis-INF": (0, (6, 1.5))}
 SPARE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
 
@@ -122,14 +132,20 @@ def style(look: Look) -> dict[Any, Any]:
 
 
 def colours(learners: Iterable[str], look: Look) -> dict[str, str]:
-    """Learner -> colour: its own wherever it is drawn; others take the spare ones in turn."""
-    names = list(learners)
-    used = {LEARNER_COLOURS.get(name) for name in names}
-    spare = [colour for colour in SPARE_COLOURS if colour not in used] or list(SPARE_COLOURS)
-    unknown = [name for name in names if name not in LEARNER_COLOURS]
-    found = LEARNER_COLOURS | {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
-    ink = {"ink": look.theme.ink}
-    return {name: ink.get(found[name], found[name]) for name in names}
+    """Learner -> colour: its own wherever it is drawn; others take the spare ones in turn.
+
+    A name may have options (metabio:delta=0.05): the first of several such has the colour.
+    """
+    names, found = list(learners), {}
+    for name in names:
+        plain = name.split(":")[0]
+        own = LEARNER_COLOURS.get(REGISTERED.get(plain, plain))
+        if own is not None and own not in found.values():
+            found[name] = own
+    spare = [c for c in SPARE_COLOURS if c not in found.values()] or list(SPARE_COLOURS)
+    unknown = [name for name in names if name not in found]
+    found |= {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
+    return {name: look.theme.ink if found[name] == "ink" else found[name] for name in names}
 
 
 def shades(colour: str, count: int, look: Look) -> list[str]:
@@ -349,6 +365,28 @@ def _save_png(figure: Figure, path: Path) -> None:
     figure.set_dpi(DPI)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    image = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
-    few = image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    few.save(path, dpi=(DPI, DPI))
+    palette, indices = _few_colours(np.asarray(canvas.buffer_rgba())[..., :3])
+    image = Image.fromarray(indices, "P")
+    image.putpalette(palette.tobytes())
+    image.save(path, dpi=(DPI, DPI))
+
+
+def _few_colours(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The most frequent colours, uint8 [colours, 3], and the one of each pixel, uint8 [h, w].
+
+    Every area keeps its own colour exactly; the blurred edges of lines and letters are rounded to
+    the nearest. (Pillow's own ways give pale areas another hue.) pixels: uint8 [h, w, 3].
+    """
+    packed = pixels.astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)
+    counts = np.bincount(packed.ravel(), minlength=1 << 24)
+    found = np.flatnonzero(counts)
+    found = found[np.argsort(-counts[found], kind="stable")]
+    colours = np.stack([found >> 16, (found >> 8) & 255, found & 255], axis=1)  # [found, 3]
+    palette = colours[:COLOURS]
+    rest = colours[COLOURS:].astype(np.float32)
+    # The nearest has the least |p|^2 - 2 p c; |c|^2 is the same for all.
+    score = np.sum(palette**2, axis=1) - 2 * rest @ palette.T.astype(np.float32)
+    index = np.zeros(1 << 24, np.uint8)
+    index[found[:COLOURS]] = np.arange(len(palette))
+    index[found[COLOURS:]] = np.argmin(score, axis=1)
+    return palette.astype(np.uint8), index[packed]

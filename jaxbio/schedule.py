@@ -83,6 +83,8 @@ def _widest(found: Group, width: int | None) -> int:
         return checks.integer("width", width, 1)
     per_run = _ring_bytes(found)
     widest = WIDEST.get(jax.default_backend(), WIDEST_ELSEWHERE)
+    if found.games[0].lanes > 1 and jax.default_backend() == "cpu":
+        widest //= 2  # a ring that is read in several places must fit into less cache
     while widest > FEWEST and widest * per_run > BLOCK_BYTES:
         widest //= 2
     return widest

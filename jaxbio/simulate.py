@@ -30,8 +30,8 @@ from jaxbio.rollout import (
 from jaxbio.sizing import ring_sizes
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
-WIDTHS = (8, 32, 128)  # runs side by side in one program; small blocks stay in cache
-SHORT, WIDE = 2_000, 256  # where a block takes little longer than to set it up: rounds, runs
+WIDTHS = (8, 32, 64, 128, 256)  # runs side by side in one program
+SHORT = 2_000  # rounds; a block of fewer takes little longer than to set it up
 
 
 def simulate(
@@ -67,7 +67,7 @@ def simulate(
     check_players(env, learner, horizon)
     workers = number_of_workers(workers)
     width = (
-        _default_width(runs, workers, horizon)
+        _default_width(env, runs, workers, horizon)
         if width is None
         else checks.integer("width", width, 1)
     )
@@ -116,11 +116,15 @@ def _players(game: Game, width: int, blocks: int) -> list[tuple[Any, Player, Gam
     return players
 
 
-def _default_width(runs: int, workers: int, horizon: int) -> int:
-    """The smallest width that gives every worker one block, or the largest."""
+def _default_width(env: Environment, runs: int, workers: int, horizon: int) -> int:
+    """The smallest width that gives every worker one block, or the largest that is worth it.
+
+    Small blocks stay in cache; a ring that is read in several places wants the smallest.
+    """
+    most = 128 if env.delays.constant else 64
+    most *= 2 if horizon <= SHORT else 1
     share = -(-runs // workers)
-    widths = (*WIDTHS, WIDE) if horizon <= SHORT else WIDTHS
-    return next((width for width in widths if width >= share), widths[-1])
+    return min(most, next((width for width in WIDTHS if width >= share), most))
 
 
 def _compare(

@@ -18,13 +18,14 @@ from matplotlib.colors import same_color
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+import jaxbio as jb
 from jaxbio import plot, theory
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.registry import EXPERIMENTS
-from jaxbio.figures import drawings, outstanding
+from jaxbio.figures import drawings, outstanding, save_all
 from jaxbio.figures.gallery import Drawing
 from jaxbio.figures.waiting import WITHOUT
-from jaxbio.plot import DARK, LEARNER_COLOURS, LIGHT, Look, spread
+from jaxbio.plot import DARK, LEARNER_COLOURS, LIGHT, REGISTERED, Look, colours, spread
 
 TINY = Options(horizon=300, runs=4, rounds=30)
 LOOKS = [Look(LIGHT), Look(DARK, narrow=True)]
@@ -123,6 +124,16 @@ def test_a_learner_has_one_colour_everywhere(all_drawings: dict[int, list[Drawin
     assert len(set(LEARNER_COLOURS.values())) == len(LEARNER_COLOURS)
 
 
+def test_names_of_the_registry_have_the_same_colours() -> None:
+    assert set(REGISTERED) <= set(jb.learner_names())
+    assert set(REGISTERED.values()) == set(LEARNER_COLOURS)
+    names = ["metabio:delta=0.5", "metabio:delta=0.1", "dada-exp3", "my own"]
+    found = colours(names, Look())
+    assert found[names[0]] == LEARNER_COLOURS["MetaBIO"]
+    assert found["dada-exp3"] == LEARNER_COLOURS["DAda-Exp3"]
+    assert len(set(found.values())) == len(names)
+
+
 def test_the_switch_is_marked_only_where_there_is_one(
     all_drawings: dict[int, list[Drawing]],
 ) -> None:
@@ -133,7 +144,9 @@ def test_the_switch_is_marked_only_where_there_is_one(
 
 
 def test_every_variant_is_saved(all_drawings: dict[int, list[Drawing]], tmp_path: Path) -> None:
-    files = all_drawings[5][0].save(tmp_path, "experiment-5")
+    (files,) = save_all(all_drawings[5][:1], tmp_path / "here", "experiment-5")
+    (others,) = save_all(all_drawings[5][:1], tmp_path / "there", "experiment-5", workers=2)
+    assert all(files[name].read_bytes() == path.read_bytes() for name, path in others.items())
     assert sorted(path.name for path in files.values()) == [
         "experiment-5-regret-dark-narrow.png",
         "experiment-5-regret-dark.pdf",
@@ -165,3 +178,21 @@ def test_waiting_counts_are_those_of_theory() -> None:
     waits = counts.sel(learner="MetaBIO").values
     assert (waits <= every).all()
     assert (waits[:, -1] < every[:, -1]).all()
+
+
+def test_areas_keep_their_colours_in_a_png() -> None:
+    """More colours than a palette holds: those of areas stay, the rest become near ones."""
+    rng = np.random.default_rng(0)
+    pixels = np.full((200, 200, 3), (252, 253, 255), np.uint8)
+    pixels[:100] = (239, 240, 238)
+    pixels[50, :] = rng.integers(0, 256, (200, 3))
+    pixels[150, :] = rng.integers(0, 256, (200, 3))
+    palette, indices = plot._few_colours(pixels)
+    assert palette.shape == (plot.COLOURS, 3)
+    shown = palette[indices]
+    areas = np.ones(200, bool)
+    areas[[50, 150]] = False
+    np.testing.assert_array_equal(shown[areas], pixels[areas])
+    distance = np.linalg.norm(pixels[150, :, None].astype(int) - palette.astype(int), axis=2)
+    mine = np.linalg.norm(pixels[150].astype(int) - shown[150].astype(int), axis=1)
+    np.testing.assert_allclose(mine, distance.min(axis=1))

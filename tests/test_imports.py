@@ -24,6 +24,7 @@ LAYERS = (  # each may import from the layers above it, and from its own where t
     ("compare",),
     ("tune",),
     ("experiments",),
+    ("lab",),
     ("plot",),
     ("figures",),
     ("report",),

@@ -9,6 +9,7 @@ from typing import Any
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.registry import EXPERIMENTS
 from jaxbio.experiments.verdicts import Verdict, judge
+from jaxbio.workers import number_of_workers
 
 DECISIVE = 1000  # runs
 
@@ -58,8 +59,17 @@ def reproduce(number: int, arguments: Any) -> dict[str, Any]:
     if arguments.sensitivity:
         place = store.with_name(f"{store.name}-sensitivity")
         other = report.sensitivity(experiment, options, place, progress=not arguments.quiet)
-    commands = commands_of(number, options)
-    report.write(arguments.folder, experiment, data, options, verdicts, commands, other)
+    report.write(
+        arguments.folder,
+        experiment,
+        data,
+        options,
+        verdicts,
+        commands_of(number, options),
+        other,
+        workers=number_of_workers(),
+        progress=not arguments.quiet,
+    )
     return {
         "experiment": number,
         "title": experiment.title,

@@ -33,22 +33,36 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """An experiment of the paper as data.
+class Layout:
+    """What figures need of an experiment: plain data.
 
-    environment, learners: of the options, as `sweep` takes them. axes: of the sweep. panels: the
-    axis with a panel for each value, or None. claims: what the paper says about it.
+    axes: of the sweep. panels: the axis with a panel for each value, or None.
     """
 
     number: int
-    name: str
     title: str
+    axes: Mapping[str, Sequence[Any]]
+    panels: str | None
+
+
+@dataclass(frozen=True)
+class Experiment(Layout):
+    """An experiment of the paper as data.
+
+    environment, learners: of the options, as `sweep` takes them. claims: what the paper says about
+    it.
+    """
+
+    name: str
     about: str
     environment: Callable[[Options], Any]
     learners: Callable[[Options], dict[str, Any]]
-    axes: Mapping[str, Sequence[Any]]
-    panels: str | None
     claims: Callable[[Options], list[Any]]
+
+    @property
+    def layout(self) -> Layout:
+        """Without its functions, so that it can be sent to another process."""
+        return Layout(self.number, self.title, self.axes, self.panels)
 
     def play(
         self,

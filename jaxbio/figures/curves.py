@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from jaxbio.experiments.experiment import Experiment
+from jaxbio.experiments.experiment import Layout
 from jaxbio.experiments.switching import BASE
 from jaxbio.figures.waiting import WITHOUT
 from jaxbio.plot import (
@@ -37,44 +37,44 @@ def drawn(data: xr.Dataset) -> list[str]:
     return [str(name) for name in data.learner.values if name != BASE]
 
 
-def heading(experiment: Experiment) -> str:
-    return f"Experiment {experiment.number}: {experiment.title}"
+def heading(layout: Layout) -> str:
+    return f"Experiment {layout.number}: {layout.title}"
 
 
-def places(experiment: Experiment) -> list[Place]:
+def places(layout: Layout) -> list[Place]:
     """What each panel shows; one place without panels."""
-    axis = experiment.panels
-    return [{}] if axis is None else [{axis: value} for value in experiment.axes[axis]]
+    axis = layout.panels
+    return [{}] if axis is None else [{axis: value} for value in layout.axes[axis]]
 
 
 def named(place: Place) -> str:
     return ", ".join(f"{axis} {value}" for axis, value in place.items())
 
 
-def shaded(experiment: Experiment) -> str | None:
+def shaded(layout: Layout) -> str | None:
     """The axis that is a sequence of shades in one panel: what is swept but has no panels."""
-    return next((axis for axis in experiment.axes if axis != experiment.panels), None)
+    return next((axis for axis in layout.axes if axis != layout.panels), None)
 
 
-def regret(experiment: Experiment, data: xr.Dataset, look: Look) -> Figure:
+def regret(layout: Layout, data: xr.Dataset, look: Look) -> Figure:
     """Mean regret over rounds with a band of one standard deviation, as the paper shows it."""
     names = drawn(data)
     finals = data.regret.isel(round=-1).sel(learner=names).mean("run")
-    axis = shaded(experiment)
+    axis = shaded(layout)
     widest = f"{', S = 88' if axis else ''}{_number(float(finals.max()), look)}"
     numbers = "" if look.narrow else "; the numbers are the means after the last round"
     figure, axes = panels(
-        [named(place) for place in places(experiment)],
+        [named(place) for place in places(layout)],
         look,
-        heading=heading(experiment),
+        heading=heading(layout),
         note=f"Mean of {data.sizes['run']} runs, band of one standard deviation{numbers}.",
         right=room_for(name + widest for name in names),
-        height=2.7 if len(places(experiment)) > 1 else 3.8,
+        height=2.7 if len(places(layout)) > 1 else 3.8,
     )
-    for panel, place in zip(axes, places(experiment), strict=True):
+    for panel, place in zip(axes, places(layout), strict=True):
         part = data.sel(place)
         ends = _shaded_curves(panel, part, names, axis, look) if axis else None
-        ends = ends or _curves(panel, part, names, look)
+        ends = ends or curves(panel, part, names, look)
         finish_regret(panel, int(data["round"].values[-1]))
         _mark_switch(panel, part, look)
         label_ends(panel, ends, look)
@@ -92,7 +92,7 @@ def same(values: xr.DataArray, axis: str) -> bool:
     return float((mean.max(axis) - mean.min(axis)).max()) < 0.01 * float(mean.max())
 
 
-def _curves(axes: Axes, data: xr.Dataset, names: Sequence[str], look: Look) -> list[End]:
+def curves(axes: Axes, data: xr.Dataset, names: Sequence[str], look: Look) -> list[End]:
     palette = colours(names, look)
     ends = []
     for name in names:
@@ -151,7 +151,7 @@ def _mark_switch(axes: Axes, data: xr.Dataset, look: Look) -> None:
 
 
 def bounded(
-    experiment: Experiment,
+    layout: Layout,
     data: xr.Dataset,
     limits: Sequence[dict[str, np.ndarray]],
     look: Look,
@@ -160,17 +160,17 @@ def bounded(
 
     limits: for each point of the grid, learner -> [points, 2].
     """
-    grid = places(experiment)
-    axis = shaded(experiment)
+    grid = places(layout)
+    axis = shaded(layout)
     if axis is not None:  # a panel for the least and the greatest value
-        values = experiment.axes[axis]
+        values = layout.axes[axis]
         grid = [{axis: values[0]}, {axis: values[-1]}]
         limits = [limits[0], limits[-1]]
     names = [name for name in drawn(data) if name in limits[0]]
     figure, axes = panels(
         [named(place) for place in grid],
         look,
-        heading=f"{heading(experiment)}, and the bounds",
+        heading=f"{heading(layout)}, and the bounds",
         note="Solid: mean regret. Dashed: the theorem's bound for a game of that many rounds. "
         "Both axes are logarithmic, the bounds being far above.",
         right=room_for(f"{name}, bound{_number(10_000, look)}" for name in names),
@@ -200,23 +200,23 @@ def _bounded_panel(
     label_ends(axes, ends, look)
 
 
-def waiting(experiment: Experiment, counts: xr.DataArray, look: Look) -> Figure:
+def waiting(layout: Layout, counts: xr.DataArray, look: Look) -> Figure:
     """Rounds that are waited for, over rounds on a logarithmic axis.
 
     counts: [learner, *axes, run, round], see `outstanding`.
     """
     names = [str(name) for name in counts.learner.values]
     figure, axes = panels(
-        [named(place) for place in places(experiment)],
+        [named(place) for place in places(layout)],
         look,
-        heading=f"{heading(experiment)}: what is waited for",
+        heading=f"{heading(layout)}: what is waited for",
         note=f"Rounds whose loss the learner still waits for, mean of {counts.sizes['run']} runs; "
         "rounds on a logarithmic axis.",
         right=room_for([*names[1:], WITHOUT_SHORT, "MetaBIO, S = 12"]),
-        height=2.4 if len(places(experiment)) > 1 else 3.2,
+        height=2.4 if len(places(layout)) > 1 else 3.2,
     )
-    for panel, place in zip(axes, places(experiment), strict=True):
-        _waiting_panel(panel, counts.sel(place), names, shaded(experiment), look)
+    for panel, place in zip(axes, places(layout), strict=True):
+        _waiting_panel(panel, counts.sel(place), names, shaded(layout), look)
     return figure
 
 

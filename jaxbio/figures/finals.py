@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxbio.experiments.experiment import Experiment
+from jaxbio.experiments.experiment import Layout
 from jaxbio.figures.curves import drawn, heading, named, places, same, shaded
 from jaxbio.plot import (
     End,
@@ -36,15 +36,15 @@ class Row(NamedTuple):
     colour: str
 
 
-def distribution(experiment: Experiment, data: xr.Dataset, look: Look) -> Figure:
+def distribution(layout: Layout, data: xr.Dataset, look: Look) -> Figure:
     """A violin of final regret for each learner, with every run as a dot and the mean as a bar."""
-    axis = shaded(experiment)
-    tables = [_rows(data.sel(place), axis, look) for place in places(experiment)]
+    axis = shaded(layout)
+    tables = [_rows(data.sel(place), axis, look) for place in places(layout)]
     names = [row.name for row in tables[0]]
     figure, axes = panels(
-        [named(place) for place in places(experiment)],
+        [named(place) for place in places(layout)],
         look,
-        heading=f"{heading(experiment)}, final regret of each run",
+        heading=f"{heading(layout)}, final regret of each run",
         note=f"{data.sizes['run']} runs after {int(data['round'].values[-1]):,} rounds. "
         "Dots: runs. Bars: means.",
         left=max(text_inches(name) for name in names) + 0.35,
@@ -97,15 +97,15 @@ def _violin(axes: Axes, y: int, row: Row, look: Look) -> None:
     axes.plot([mean, mean], [y - 0.34, y + 0.34], color=look.theme.ink, linewidth=2)
 
 
-def against(experiment: Experiment, data: xr.Dataset, look: Look) -> Figure:
+def against(layout: Layout, data: xr.Dataset, look: Look) -> Figure:
     """Mean final regret of each learner against the swept parameter, with 95 % intervals."""
-    (axis,) = experiment.axes
-    values = list(experiment.axes[axis])
+    (axis,) = layout.axes
+    values = list(layout.axes[axis])
     names, palette = drawn(data), colours(drawn(data), look)
     figure, (axes,) = panels(
         [""],
         look,
-        heading=f"{heading(experiment)}, final regret by {axis}",
+        heading=f"{heading(layout)}, final regret by {axis}",
         note=f"Mean of {data.sizes['run']} runs with its 95 % interval (Student's t).",
         right=room_for(names),
         height=3.6,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import xarray as xr
 from matplotlib import rc_context
@@ -16,7 +15,7 @@ from jaxbio.figures.bounds import bounds
 from jaxbio.figures.curves import bounded, drawn, places, regret, shaded, switching_rounds, waiting
 from jaxbio.figures.finals import against, distribution
 from jaxbio.figures.waiting import environment_at, outstanding, points
-from jaxbio.plot import THEMES, Look, save, style
+from jaxbio.plot import Look, style
 
 
 @dataclass(frozen=True)
@@ -31,35 +30,25 @@ class Drawing:
         with rc_context(style(look)):
             return self.draw(look)
 
-    def save(self, folder: Path, prefix: str) -> dict[str, Path]:
-        """PNG and PDF, light and dark, and PNG for narrow screens: variant -> file."""
-        files = {}
-        for theme in THEMES:
-            stem = folder / f"{prefix}-{self.name}-{theme.name}"
-            png, pdf = save(self.figure(Look(theme)), stem)
-            narrow = stem.with_name(f"{stem.name}-narrow")
-            (small,) = save(self.figure(Look(theme, narrow=True)), narrow, ["png"])
-            files |= {theme.name: png, f"{theme.name}-pdf": pdf, f"{theme.name}-narrow": small}
-        return files
-
 
 def drawings(experiment: Experiment, data: xr.Dataset, options: Options) -> list[Drawing]:
     """The figures of an experiment, the paper's own first. Plays a few runs for the last one."""
+    layout = experiment.layout
     made = [
-        Drawing("regret", _about_regret(experiment, data), partial(regret, experiment, data)),
+        Drawing("regret", _about_regret(experiment, data), partial(regret, layout, data)),
         Drawing(
             "final",
             "Final regret of every run: how far the learners are apart, and how sure each is.",
-            partial(distribution, experiment, data),
+            partial(distribution, layout, data),
         ),
     ]
     if len(experiment.axes) == 1:
         (axis,) = experiment.axes
         caption = f"Mean final regret against the {axis}, with 95 % intervals."
-        made.append(Drawing("swept", caption, partial(against, experiment, data)))
+        made.append(Drawing("swept", caption, partial(against, layout, data)))
     counts = outstanding(experiment, options)
     made.append(
-        Drawing("waiting", _about_waiting(counts, options), partial(waiting, experiment, counts))
+        Drawing("waiting", _about_waiting(counts, options), partial(waiting, layout, counts))
     )
     limits = [
         bounds(environment_at(experiment, options, point), options) for point in points(experiment)
@@ -69,7 +58,7 @@ def drawings(experiment: Experiment, data: xr.Dataset, options: Options) -> list
             "bounds",
             "Mean regret and the theorems' bounds for a game of that many rounds, on logarithmic "
             "axes: the bounds hold for the worst case and lie far above.",
-            partial(bounded, experiment, data, limits),
+            partial(bounded, layout, data, limits),
         )
     )
     return made

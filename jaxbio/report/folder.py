@@ -15,7 +15,7 @@ from jaxbio import netcdf
 from jaxbio.dataset import versions
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.verdicts import Verdict
-from jaxbio.figures import drawings
+from jaxbio.figures import drawings, save_all
 from jaxbio.report import page, text
 from jaxbio.report.choices import Sensitivity
 from jaxbio.report.section import Picture, Section, labelled, load, save
@@ -29,6 +29,9 @@ def write(
     verdicts: Sequence[Verdict],
     commands: str | Sequence[str] | Mapping[str, str],
     sensitivity: Sensitivity | None = None,
+    *,
+    workers: int = 1,
+    progress: bool = False,
 ) -> list[Path]:
     """Add an experiment to the report in a folder, in place of what it said about it before.
 
@@ -39,6 +42,7 @@ def write(
       verdicts: of `judge`.
       commands: that reproduce the experiment: one, several, or what each makes -> command.
       sensitivity: verdicts under other choices, if they were played.
+      workers, progress: processes that draw, and a bar that counts figures; see `save_all`.
     Returns:
       The files written.
     """
@@ -46,8 +50,9 @@ def write(
     name = f"experiment-{experiment.number}"
     numbers = netcdf.save(data, folder / "data" / f"{name}.nc")
     pictures, files = [], [numbers]
-    for drawing in drawings(experiment, data, options):
-        made = drawing.save(folder / "figures", name)
+    drawn = drawings(experiment, data, options)
+    saved = save_all(drawn, folder / "figures", name, workers, progress)
+    for drawing, made in zip(drawn, saved, strict=True):
         files += made.values()
         within = {variant: path.relative_to(folder).as_posix() for variant, path in made.items()}
         pictures.append(Picture(drawing.name, drawing.caption, within))

@@ -1,0 +1,91 @@
+"""jaxbio phase: where intermediate observations help, over the number of states and the delay."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbio import netcdf
+from jaxbio.lab.phase import boundary, phase_diagram
+from jaxbio.workers import number_of_workers
+
+
+def geometric(low: int, high: int, count: int) -> list[int]:
+    """About that many integers from low to high, evenly spaced on a logarithmic scale."""
+    return np.unique(np.geomspace(low, high, count).round().astype(int)).tolist()
+
+
+GRIDS = {  # name: states, delays
+    "small": ([2, 3, 4, 6, 8, 11, 16, 23], [2, 4, 8, 16, 32, 64, 128, 256]),
+    "full": (list(range(2, 33, 2)), list(range(4, 65, 4))),
+    "wide": (geometric(2, 256, 16), geometric(1, 4096, 16)),
+}
+
+
+def study(options: Any) -> dict[str, Any]:
+    """Play the grid, write data and figures; what `--json` prints."""
+    states, delays = GRIDS[options.grid]
+    data = phase_diagram(
+        states,
+        delays,
+        actions=options.actions,
+        horizons=options.horizon,
+        runs=options.runs,
+        seed=options.seed,
+        store=options.folder / "store" / _name(options),
+        progress=not options.quiet,
+    )
+    numbers = netcdf.save(data, options.folder / f"{_name(options)}.nc")
+    files = [str(path) for path in (numbers, *_figures(data, options))]
+    return {"files": files, "boundary": boundaries(data)}
+
+
+def _name(options: Any) -> str:
+    """Of the files of these very options."""
+    several = ("-".join(map(str, values)) for values in (options.actions, options.horizon))
+    return "-".join([options.grid, *several, str(options.runs), str(options.seed)])
+
+
+def _figures(data: xr.Dataset, options: Any) -> list[Path]:
+    from jaxbio.figures import Drawing, save_all  # matplotlib takes a while to import
+    from jaxbio.figures.phase import phase
+
+    drawing = Drawing("phase", "Regret ratios over states and delay.", partial(phase, data))
+    (made,) = save_all([drawing], options.folder, _name(options), number_of_workers())
+    return list(made.values())
+
+
+def boundaries(data: xr.Dataset) -> list[dict[str, Any]]:
+    """For every wrapper, K, T and S: the least delay from which on it is no worse, and the band."""
+    rows = []
+    for wrapper in map(str, data.wrapper.values):
+        ends = [boundary(data, wrapper, which) for which in ("low", "ratio", "high")]
+        for place in ends[0].stack(place=("actions", "horizon", "states")).place.values:
+            point = dict(zip(("actions", "horizon", "states"), map(int, place), strict=True))
+            found = [float(end.sel(point)) for end in ends]
+            named = zip(("from", "delay", "to"), map(_or_none, found), strict=True)
+            rows.append({"wrapper": wrapper, **point, **dict(named)})
+    return rows
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else round(value, 2)
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """The boundary as a table, and where the files are."""
+    head = f"{'wrapper':<12}{'K':>4}{'T':>9}{'S':>5}   no worse than its base from delay"
+    rows = [
+        f"{row['wrapper']:<12}{row['actions']:>4}{row['horizon']:>9,}{row['states']:>5}   "
+        f"{_shown(row['delay'])}  (95 %: {_shown(row['from'])} to {_shown(row['to'])})"
+        for row in found["boundary"]
+    ]
+    return "\n".join([head, *rows, *found["files"]])
+
+
+def _shown(delay: float | None) -> str:
+    return "none in the grid" if delay is None else f"{delay:,.0f}"

@@ -1,0 +1,55 @@
+"""jaxbio regimes: stochastic and adversarial mappings and losses, all four pairs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import xarray as xr
+
+from jaxbio import netcdf
+from jaxbio.lab.regimes import regimes
+from jaxbio.workers import number_of_workers
+
+
+def study(options: Any) -> dict[str, Any]:
+    """Play the four regimes, write data and figures; what `--json` prints."""
+    data = regimes(
+        horizon=options.horizon,
+        delay=options.delay,
+        runs=options.runs,
+        seed=options.seed,
+        store=options.folder
+        / "store"
+        / f"{options.horizon}-{options.delay}-{options.runs}-{options.seed}",
+        progress=not options.quiet,
+    )
+    from jaxbio.figures import Drawing, save_all  # matplotlib takes a while to import
+    from jaxbio.figures.regimes import regimes as draw
+
+    drawing = Drawing("regret", "Regret in the four regimes.", partial(draw, data))
+    (made,) = save_all([drawing], options.folder, "regimes", number_of_workers())
+    files = [netcdf.save(data, options.folder / "regimes.nc"), *made.values()]
+    return {"files": [str(path) for path in files], "regret": finals(data)}
+
+
+def finals(data: xr.Dataset) -> dict[str, dict[str, dict[str, float]]]:
+    """regime -> learner -> mean and standard deviation of the final regret."""
+    found = {}
+    for regime in map(str, data.regime.values):
+        found[regime] = {}
+        for learner in map(str, data.learner.values):
+            final = data.final_regret.sel(regime=regime, learner=learner)
+            found[regime][learner] = {"mean": float(final.mean()), "sd": float(final.std(ddof=1))}
+    return found
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """Final regrets by regime, and where the files are."""
+    lines = []
+    for regime, rows in found["regret"].items():
+        lines.append(regime)
+        lines += [
+            f"  {name:<12}{row['mean']:>9.1f} +- {row['sd']:.1f}" for name, row in rows.items()
+        ]
+    return "\n".join([*lines, *found["files"]])

@@ -1,0 +1,157 @@
+"""Which learner should I run at my K, S, T and delays? Played, not looked up.
+
+Learners play a family of problems of the user's size in the same worlds, more and more runs, until
+a winner is beyond doubt or time is over. A test is made after every look at the results, each at a
+share of the level, so that looking often does not make a winner of chance.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxbio import checks
+from jaxbio.compare import compare
+from jaxbio.comparison import Comparison
+from jaxbio.environment.environment import Environment
+from jaxbio.environment.instances import make_environment
+from jaxbio.environment.losses import BernoulliLosses
+from jaxbio.environment.mappings import StochasticMapping
+from jaxbio.learners.registry import make_learner
+from jaxbio.sweep import sweep
+
+LOOKS = 6  # at the results; runs double from one to the next
+LEVEL = 0.05  # the probability, at most, that any look names a winner among equals
+FIRST = 32  # games of each learner before the first look
+
+# Sublinear regret whatever the mapping does: what is left where it may change.
+ROBUST = ("DAda-Exp3", "MetaBIO", "MetaAdaBIO")
+
+
+def contestants() -> dict[str, Any]:
+    """The learners that are played unless others are given."""
+    return {
+        "DAda-Exp3": make_learner("dada-exp3"),
+        "MetaBIO": make_learner("metabio"),
+        "MetaAdaBIO": make_learner("metaadabio", rule="practical"),
+        "UCB1": make_learner("ucb1"),
+        "NSD-UCRL2": make_learner("nsd-ucrl2"),
+    }
+
+
+def utility(actions: int, states: int, delays: Any, instance: int) -> Environment:
+    """The family of Experiments 3 and 5: one good action and one good state. One instance."""
+    return make_environment("paper-utility", actions=actions, states=states, delays=delays)
+
+
+def random(actions: int, states: int, delays: Any, instance: int) -> Environment:
+    """Rows of the mapping uniform on the simplex, mean losses uniform on [0, 1]."""
+    generator = np.random.default_rng([instance, actions, states])
+    mapping = StochasticMapping(generator.dirichlet(np.ones(states), actions))
+    return Environment(mapping, BernoulliLosses(generator.random(states)), delays)
+
+
+FAMILIES: dict[str, tuple[Callable[..., Environment], int]] = {  # and how many instances
+    "utility": (utility, 1),
+    "random": (random, 8),
+}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the runs say.
+
+    overall: all learners, for a mapping that does not change. robust: those of `ROBUST`, for one
+    that may; None where fewer than two of them played. runs: of each learner. Where the family has
+    several instances, a run is one on each of them, and its regret their mean: what is compared is
+    the mean over these very instances.
+    """
+
+    overall: Comparison
+    robust: Comparison | None
+    runs: int
+    seconds: float
+
+    @property
+    def decided(self) -> bool:
+        """Has every comparison a winner?"""
+        asked = [self.overall, self.robust]
+        return all(one.winner is not None for one in asked if one is not None)
+
+
+def advise(
+    *,
+    actions: int,
+    states: int,
+    horizon: int,
+    delays: Any,
+    family: str = "utility",
+    learners: Mapping[str, Any] | None = None,
+    seconds: float = 45.0,
+    looks: int = LOOKS,
+    first: int = FIRST,
+    level: float = LEVEL,
+    seed: int = 0,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> Advice:
+    """Play a problem of this size and recommend a learner, or say that it is too close to call.
+
+    Args:
+      actions, states, horizon, delays: K, S, T and the law of the delays.
+      family: "utility" or "random"; see `FAMILIES`.
+      learners: label -> learner (default: `contestants()`).
+      seconds: no further look begins that would end after so much time.
+      looks, first: at most so many looks at the results; the first at so many games of each
+        learner, each further one at twice as many as the one before.
+      level: the probability, at most, that a winner is named among equals.
+      seed: the root seed.
+      store: a folder for finished parts; the same call goes on where it was interrupted.
+      progress: show bars.
+    """
+    checks.choice("family", family, tuple(FAMILIES))
+    looks, first = checks.integer("looks", looks, 1), checks.integer("first", first, 2)
+    level = checks.probability_of_error("level", level)
+    budget = checks.number("seconds", seconds, 0)
+    known = dict(contestants() if learners is None else learners)
+    build, instances = FAMILIES[family]
+    begun, finals = time.monotonic(), {name: np.empty(0) for name in known}
+    for look in range(looks):
+        own = time.monotonic()
+        data = sweep(
+            lambda instance: build(actions, states, delays, instance),
+            known,
+            {"instance": list(range(instances))},
+            horizon=horizon,
+            runs=max(2, first // instances) * 2 ** max(look - 1, 0),
+            seed=seed + look,
+            rounds=1,
+            keep="finals",
+            store=None if store is None else Path(store) / f"look-{look}",
+            progress=progress,
+        )
+        for name in known:
+            more = data.final_regret.sel(learner=name).mean("instance").values
+            finals[name] = np.concatenate([finals[name], more])
+        advice = _advice(finals, level / looks, time.monotonic() - begun)
+        now = time.monotonic()
+        if advice.decided or now - begun + 2 * (now - own) > budget:
+            break
+    return advice
+
+
+def _advice(finals: Mapping[str, np.ndarray], level: float, seconds: float) -> Advice:
+    robust = {name: values for name, values in finals.items() if name in ROBUST}
+    runs = len(next(iter(finals.values())))
+    return Advice(
+        compare(finals, level=level),
+        compare(robust, level=level) if len(robust) > 1 else None,
+        runs,
+        seconds,
+    )

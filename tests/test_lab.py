@@ -1,0 +1,235 @@
+"""The studies: ratios and boundaries, the four regimes, advice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import reference
+import xarray as xr
+
+import jaxbio as jb
+from jaxbio.figures.advice import advice as draw_advice
+from jaxbio.figures.phase import phase as draw_phase
+from jaxbio.figures.regimes import regimes as draw_regimes
+from jaxbio.lab.advise import FAMILIES, advise
+from jaxbio.lab.phase import boundary, contestants, phase_diagram, ratios, utility_family
+from jaxbio.lab.regimes import four_regimes, regimes, swapping_states, turning_losses
+from jaxbio.plot import Look
+
+# --- ratios and their boundary
+
+
+def finals(means: np.ndarray, runs: int, noise: float) -> xr.DataArray:
+    """Final regrets [learner, states, delay, run] around means [learner, states, delay]."""
+    spread = np.random.default_rng(0).normal(0, noise, (*means.shape, runs))
+    learners = ["base", *(f"wrapper {i}" for i in range(1, len(means)))]
+    return xr.DataArray(
+        means[..., None] + spread,
+        dims=("learner", "states", "delay", "run"),
+        coords={"learner": learners, "states": [2, 4], "delay": [1, 3, 7]},
+    )
+
+
+def test_ratios_and_their_intervals() -> None:
+    """An interval of 99.9 % misses one of the 6 true ratios with probability below 0.006."""
+    base = np.full((2, 3), 100.0)
+    wrapper = np.array([[200.0, 100.0, 50.0], [300.0, 120.0, 90.0]])
+    found = ratios(finals(np.stack([base, wrapper]), 400, 20.0), level=0.999)
+    true = wrapper / base
+    assert found.ratio.dims == ("wrapper", "states", "delay")
+    assert found["wrapper"].values.tolist() == ["wrapper 1"]
+    np.testing.assert_allclose(found.ratio[0], true, rtol=0.05)
+    assert ((found.low[0] < true) & (true < found.high[0])).all()
+    assert (found.high - found.low < 0.15 * found.ratio).all()
+
+
+def test_ratios_keep_the_pairing_of_runs() -> None:
+    """Twice the base's regret, run by run: without the pairing the interval has a width."""
+    base = finals(np.full((1, 2, 3), 100.0), 30, 40.0)
+    double = (2 * base).assign_coords(learner=["wrapper"])
+    found = ratios(xr.concat([base, double], "learner"))
+    np.testing.assert_allclose(found.low, 2)
+    np.testing.assert_allclose(found.high, 2)
+
+
+def test_the_boundary_is_where_the_ratio_is_one() -> None:
+    rows = [[2.0, 1.0, 0.5], [0.5, 4.0, 0.25], [0.9, 0.9, 0.9], [2.0, 2.0, 2.0]]
+    data = xr.Dataset(
+        {"ratio": (("wrapper", "states", "delay"), [rows])},
+        {"wrapper": ["w"], "states": [1, 2, 3, 4], "delay": [1, 3, 7]},
+    )
+    found = boundary(data, "w").values
+    # The logarithms of 1 + d are 1, 2, 3 times ln 2; in the second row the last fall counts, and
+    # ln 4 and ln 1/4 meet 0 half way.
+    np.testing.assert_allclose(found[:3], [3, 2**2.5 - 1, 1])
+    assert np.isnan(found[3])
+
+
+# --- the phase diagram
+
+
+SMALL: dict[str, Any] = {"actions": [4], "horizons": [1500], "progress": False}
+CELLS = [(2, 32), (8, 32), (8, 4)]
+
+
+@pytest.fixture(scope="module")
+def diagram() -> xr.Dataset:
+    known = contestants()
+    learners = {name: known[name] for name in ("DAda-Exp3", "MetaBIO")}
+    return phase_diagram([2, 8], [4, 32], runs=128, learners=learners, **SMALL)
+
+
+def test_a_cell_is_what_simulate_gives(diagram: xr.Dataset) -> None:
+    env = utility_family(4, 2, 32)
+    sizes = {"horizon": 1500, "runs": 128, "rounds": 1}
+    alone = jb.simulate(env, contestants()["MetaBIO"], **sizes, progress=False)
+    cell = diagram.final_regret.sel(learner="MetaBIO", actions=4, horizon=1500, states=2, delay=32)
+    np.testing.assert_array_equal(cell, alone.final_regret)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("states", "delay"), CELLS)
+def test_an_independent_program_finds_the_same_ratio(
+    diagram: xr.Dataset, states: int, delay: int
+) -> None:
+    """The oracle's ratio of 12 runs, in worlds of its own, and the package's of 128.
+
+    Both are means of independent runs, so the difference of their logarithms has about a normal
+    law, whose spread is taken from the runs (delta method); 4.5 of them are exceeded with
+    probability 7e-6.
+    """
+    found = diagram.sel(actions=4, horizon=1500, states=states, delay=delay)
+    ours = found.final_regret.values
+    theirs = np.array([oracle_finals(spec, states, delay, 12) for spec in SPECS])
+    difference = np.diff(np.log(ours.mean(1)))[0] - np.diff(np.log(theirs.mean(1)))[0]
+    error = np.hypot(relative_error(ours), relative_error(theirs))
+    assert error < 0.25, "too few runs to see anything"
+    assert abs(difference) < 4.5 * error
+
+
+SPECS: tuple[reference.Spec, ...] = (
+    {"name": "dada-exp3", "delta": 0.1},
+    {"name": "metabio", "delta": 0.1, "base": {"name": "dada-exp3", "delta": 0.05}},
+)
+
+
+def oracle_finals(spec: reference.Spec, states: int, delay: int, runs: int) -> list[float]:
+    """[runs]: final pseudo-regret of the oracle in the family of Experiment 3, K = 4, T = 1,500."""
+    K, T = 4, 1500
+    generator = np.random.default_rng([states, delay, len(spec)])
+    good = np.eye(states)[:1]
+    others = np.full((K - 1, states), 0.4 / (states - 1))
+    others[:, 0] = 0.6
+    cdf = np.cumsum(np.concatenate([good, others]), axis=1)
+    theta = np.array([0.2] + [1.0] * (states - 1))
+    found = []
+    for _ in range(runs):
+        seen = np.sum(generator.random((T, K, 1)) >= cdf[:, :-1], axis=2)
+        losses = (generator.random((T, states)) < theta).astype(float)
+        world = reference.World(seen.tolist(), losses.tolist(), [delay] * T, states)
+        trace = reference.play(spec, world, generator.random(T).tolist())
+        found.append(0.32 * sum(action > 0 for action in trace.actions))
+    return found
+
+
+def relative_error(values: np.ndarray) -> float:
+    """Of the ratio of two means: values [2, runs]."""
+    errors = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1]) / values.mean(axis=1)
+    return float(np.linalg.norm(errors))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"states": [4, 2]}, r"states must be increasing integers, but got \[4, 2\]"),
+        ({"delays": []}, "delays must be increasing"),
+        ({"actions": [1]}, "actions must be"),
+        ({"learners": {"alone": jb.UCB1()}}, "a base and a wrapper"),
+    ],
+)
+def test_bad_grids_are_refused(change: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"states": [2], "delays": [1]} | change
+    with pytest.raises(ValueError, match=message):
+        phase_diagram(given.pop("states"), given.pop("delays"), progress=False, **given)
+
+
+def test_the_phase_diagram_is_drawn(diagram: xr.Dataset) -> None:
+    figure = draw_phase(diagram, Look())
+    (axes,) = [axes for axes in figure.axes if axes.get_title(loc="left")]
+    assert axes.get_title(loc="left") == "MetaBIO"
+    assert axes.get_xlabel() == "delay d in rounds"
+
+
+# --- the four regimes
+
+
+def test_states_tell_nothing_in_the_adversarial_regimes() -> None:
+    turning, swapping = (make(1000, 10) for make in (turning_losses, swapping_states))
+    cost = turning.mapping.P @ np.asarray(turning.losses.values).T  # [K, T]
+    assert cost.sum(1).argmin() == 1
+    assert cost[:, :400].sum(1).argmin() == 0
+    world = jb.sample_world(swapping, 0, 0, 1000)
+    paid = np.take_along_axis(world["losses"], world["states"], axis=1)
+    np.testing.assert_allclose(
+        paid, np.where(np.arange(1000)[:, None] < 400, [0.25, 0.75], [0.75, 0.25])
+    )
+    np.testing.assert_allclose(world["losses"].mean(0), 0.5)
+
+
+@pytest.mark.slow
+def test_metabio_gains_from_states_until_losses_are_adversarial() -> None:
+    """Far apart: the tolerances are many standard errors wide."""
+    known = contestants()
+    learners = {name: known[name] for name in ("DAda-Exp3", "MetaBIO")}
+    data = regimes(horizon=4000, delay=50, runs=16, rounds=4, learners=learners, progress=False)
+    assert data.regime.values.tolist() == list(four_regimes(4000, 50))
+    alone, wrapped = (data.final_regret.sel(learner=name).mean("run").values for name in learners)
+    assert (wrapped[:2] < alone[:2] - 5).all()
+    assert (wrapped[2:] > alone[2:] + 0.02 * 4000).all()
+    titles = [axes.get_title(loc="left") for axes in draw_regimes(data, Look()).axes]
+    assert titles == data.regime.values.tolist()
+
+
+# --- advice
+
+
+def problem(**changes: Any) -> dict[str, Any]:
+    given = {"actions": 2, "states": 2, "horizon": 400, "delays": jb.FixedDelay(5)}
+    return given | {"progress": False} | changes
+
+
+def test_advice_names_the_winner_and_stops_early() -> None:
+    learners = {"UCB1": jb.UCB1(), "idle": jb.UCB1(exploration=1e6)}
+    found = advise(**problem(learners=learners, seconds=600))
+    assert found.overall.winner == "UCB1"
+    assert found.runs == 32
+    assert found.robust is None
+    drawn = draw_advice(found.overall, "a title", Look())
+    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == ["idle", "UCB1"]
+
+
+def test_equals_are_too_close_to_call() -> None:
+    """Different worlds for the same learner are not possible here, so it plays twice the same."""
+    learners = {"DAda-Exp3": jb.DAdaExp3(), "MetaBIO": jb.DAdaExp3()}
+    found = advise(**problem(learners=learners, seconds=600, looks=3, first=8))
+    assert found.overall.winner is None
+    assert found.robust is not None
+    assert not found.decided
+    assert found.runs == 8 * 4
+    assert found.overall.level == pytest.approx(0.05 / 3)
+
+
+def test_no_look_begins_that_time_does_not_allow() -> None:
+    learners = {"DAda-Exp3": jb.DAdaExp3(), "MetaBIO": jb.DAdaExp3()}
+    assert advise(**problem(learners=learners, seconds=0, first=8)).runs == 8
+
+
+def test_random_problems_differ_and_come_back() -> None:
+    build, instances = FAMILIES["random"]
+    made = [build(3, 4, jb.FixedDelay(1), i).mapping.P for i in range(instances)]
+    assert len({table.tobytes() for table in made}) == instances
+    np.testing.assert_array_equal(made[1], build(3, 4, jb.FixedDelay(9), 1).mapping.P)
+    with pytest.raises(ValueError, match="family"):
+        advise(**problem(family="odd"))
