@@ -166,15 +166,19 @@ METAADABIO: dict[str, tuple[Pair, int]] = {
 }
 
 elimination = pair("successive-elimination", scale=0.25)
+clocked = pair("dada-exp3", scale=FADING)  # depends on the round that it is told
 
 CONTESTANTS: dict[str, tuple[Pair, int]] = {
     "elimination": (elimination, SHALLOW),
     "qpmd ucb1": (pair("qpmd", base=ucb1), SHALLOW),
     "qpmd dada": (pair("qpmd", base=dada), DEEP),
-    "bold dada": (pair("bold", base=dada, copies=100), SHALLOW),
+    "bold dada schedule": (pair("bold", base=clocked, copies=100), SHALLOW),
     "known losses dada": (pair("known-losses", base=dada, theta=helpers.THETA), SHALLOW),
     "restarting elimination": (pair("restarting", base=elimination, period=600), DEEP),
-    "metabio restarting dada": (metabio(pair("restarting", base=dada, period=250)), SHALLOW),
+    "metabio restarting dada schedule": (
+        metabio(pair("restarting", base=clocked, period=250)),
+        SHALLOW,
+    ),
     "metabio qpmd ucb1 mean": (metabio(pair("qpmd", base=ucb1), estimator="mean"), DEEP),
     "metabio bold elimination mean": (
         metabio(pair("bold", base=elimination, horizon=500), estimator="mean"),
