@@ -107,22 +107,18 @@ class BOLD:
     def learn(
         self, state: Copy, t: Array, play: Play, arrivals: Arrivals
     ) -> tuple[Copy, BOLDTicket]:
-        old, nobody = arrivals.play, state.waiting.shape[0] - 1
         waiting = _put(state.waiting, jnp.bool_(True), play.ticket.copy)
-        owners = jnp.where(arrivals.due, old.ticket.copy, nobody)
-        # No copy has two losses to come, so the lanes that are due are of different copies.
-        lanes = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(_at(state, c) for c in owners))
-        lanes = jax.vmap(self._learn)(lanes, old._replace(ticket=old.ticket.base))
-        new = state._replace(waiting=waiting)
-        for lane, copy in enumerate(owners):
-            new = _put(new, jax.tree.map(lambda x, lane=lane: x[lane], lanes), copy)
+        new, _ = lax.scan(self._hand_back, state._replace(waiting=waiting), arrivals)
         return new, play.ticket
 
-    def _learn(self, copy: Copy, play: Play) -> Copy:
-        """One copy, with the loss that it was waiting for."""
-        rounds = copy.rounds + 1
+    def _hand_back(self, state: Copy, lane: Arrivals) -> tuple[Copy, None]:
+        """Teach the copy that made the choice of a lane."""
+        play, nobody = lane.play, state.waiting.shape[0] - 1
+        owner = jnp.where(lane.due, play.ticket.copy, nobody)
+        copy = _at(state, owner)
+        rounds, play = copy.rounds + 1, play._replace(ticket=play.ticket.base)
         base = learn_at_once(self.base, copy.base, rounds, play)
-        return Copy(base, rounds, jnp.bool_(False))
+        return _put(state, Copy(base, rounds, jnp.bool_(False)), owner), None
 
 
 def _at(copies: Copy, index: Array) -> Copy:

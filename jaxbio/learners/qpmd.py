@@ -83,19 +83,21 @@ def _depth(queues: Queues) -> int:
 
 def enqueue(queues: Queues, arrivals: Arrivals) -> Queues:
     """File the lanes that are due, in their order."""
-    losses, states, filed = queues.losses, queues.states, queues.filed
-    depth, K = _depth(queues), filed.shape[0]
-    for lane in range(arrivals.due.shape[0]):
-        play, due = arrivals.play, arrivals.due[lane]
-        action = play.action[lane]
-        place = action * depth + (select(filed, action) & (depth - 1))
-        place = jnp.where(due, place, K * depth)
-        losses = lax.dynamic_update_index_in_dim(losses, play.loss[lane], place, 0)
-        states = lax.dynamic_update_index_in_dim(states, play.state[lane], place, 0)
-        filed = filed + (one_hot(action, K) & due).astype(jnp.int32)
-    # The loop below only reads: without the barrier it might read a copy.
-    losses, states = lax.optimization_barrier((losses, states))
-    return Queues(losses, states, queues.taken, filed)
+    depth, K = _depth(queues), queues.filed.shape[0]
+
+    def file(queues: Queues, lane: Arrivals) -> tuple[Queues, None]:
+        play = lane.play
+        place = play.action * depth + (select(queues.filed, play.action) & (depth - 1))
+        place = jnp.where(lane.due, place, K * depth)
+        losses = lax.dynamic_update_index_in_dim(queues.losses, play.loss, place, 0)
+        states = lax.dynamic_update_index_in_dim(queues.states, play.state, place, 0)
+        filed = queues.filed + (one_hot(play.action, K) & lane.due).astype(jnp.int32)
+        return Queues(losses, states, queues.taken, filed), None
+
+    queues, _ = lax.scan(file, queues, arrivals._replace(play=arrivals.play._replace(ticket=None)))
+    # The loop over stored losses only reads: without the barrier it might read a copy.
+    losses, states = lax.optimization_barrier((queues.losses, queues.states))
+    return queues._replace(losses=losses, states=states)
 
 
 def first_in_line(queues: Queues, taken: Array, action: Array) -> tuple[Array, Array]:
