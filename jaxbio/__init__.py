@@ -21,11 +21,16 @@ from jaxbio.environment.losses import (
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+from jaxbio.learners.bold import BOLD
+from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
+from jaxbio.learners.known_losses import KnownLosses
 from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.nsd import NSDUCRL2
+from jaxbio.learners.qpmd import QPMD
 from jaxbio.learners.registry import learner_names, make_learner
+from jaxbio.learners.restarting import Restarting
 from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
@@ -38,7 +43,9 @@ from jaxbio.sweep import plan_sweep, sweep
 __version__ = "0.1.0"
 
 __all__ = [
+    "BOLD",
     "NSDUCRL2",
+    "QPMD",
     "UCB1",
     "AlternatingMapping",
     "Arrivals",
@@ -53,16 +60,19 @@ __all__ = [
     "FixedDelay",
     "GeometricDelay",
     "Known",
+    "KnownLosses",
     "LaplaceDelay",
     "Learner",
     "MetaAdaBIO",
     "MetaBIO",
     "Play",
     "Record",
+    "Restarting",
     "Result",
     "Round",
     "Row",
     "StochasticMapping",
+    "SuccessiveElimination",
     "TableDelay",
     "TableLosses",
     "TableMapping",

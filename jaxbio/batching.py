@@ -203,6 +203,8 @@ def _batched_equation(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int)
             return [_write_row(operands, runs)]
         case "scan":
             return _scan(params, operands, runs)
+        case "while":
+            return _while(params, operands, runs)
     return _by_vmap(eqn, operands)
 
 
@@ -336,6 +338,34 @@ def _scan(params: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[
     options = {name: params[name] for name in ("length", "reverse", "unroll")}
     carry, ys = lax.scan(step, start, xs, **options)
     return [*carry, *ys]
+
+
+def _while(params: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[Any]:
+    """A loop that goes on while any run does; a run that has ended keeps its values.
+
+    All that is carried gets the trailing axis; what the loop only reads stays out of it.
+    """
+    for_test, for_body = params["cond_nconsts"], params["body_nconsts"]
+    tested, fixed = operands[:for_test], operands[for_test : for_test + for_body]
+    first = operands[for_test + for_body :]
+
+    def apply(closed: Any, consts: Sequence[tuple[Any, bool]], carry: list[Any]) -> list[Any]:
+        args = [value for value, _ in consts] + carry
+        flags = [is_batched for _, is_batched in consts] + [True] * len(carry)
+        outs = _interpret(closed.jaxpr, closed.consts, args, flags, runs)
+        return [value if is_batched else _spread(value, runs) for value, is_batched in outs]
+
+    def goes_on(carry: list[Any]) -> Any:
+        return apply(params["cond_jaxpr"], tested, carry)[0]
+
+    def step(now: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:
+        going, carry = now
+        new = apply(params["body_jaxpr"], fixed, carry)
+        new = [jnp.where(going, x, old) for x, old in zip(new, carry, strict=True)]
+        return goes_on(new), new
+
+    start = [value if is_batched else _spread(value, runs) for value, is_batched in first]
+    return lax.while_loop(lambda now: jnp.any(now[0]), step, (goes_on(start), start))[1]
 
 
 def _by_vmap(eqn: Any, operands: Sequence[tuple[Any, bool]]) -> list[Any]:

@@ -204,7 +204,8 @@ def seed(value: Any) -> Any:
 
 FLAGS = {
     "overflow": "more losses arrived in one round than the ring has lanes",
-    "out_of_range": "the learner chose an action below 0 or not below num_actions",
+    "out_of_range": "the learner chose an action below 0 or not below num_actions "
+    "(BOLD does where it has too few copies: give more, or copies=None)",
     "not_a_number": "the learner's state holds NaN",
 }
 

@@ -140,7 +140,9 @@ class Learner(Protocol):
 
     A learner may also have `draws` (an int, or a function of K: how many uniforms it wants per
     round; if absent or 1, `act` gets one scalar, else an array [draws]), `facts(state) -> dict`
-    (scalars for the run's `info`) and `check(env)` (raise where the environment does not suit it).
+    (scalars for the run's `info`), `check(env)` (raise where the environment does not suit it) and
+    `padded(slots)` (the same learner, where it has arrays over states as fields, in arrays of that
+    length, so that a sweep over numbers of states is one program).
     """
 
     def init(self, known: Known) -> State: ...
@@ -171,6 +173,11 @@ def check_learner(learner: Any, env: Any) -> None:
     """Let a learner that has a `check` say whether it can play in this environment."""
     if hasattr(learner, "check"):
         learner.check(env)
+
+
+def pad_learner(learner: Any, slots: int) -> Any:
+    """Let a learner that has a `padded` make its arrays over states that long."""
+    return learner.padded(slots) if hasattr(learner, "padded") else learner
 
 
 class Mapping(Protocol):

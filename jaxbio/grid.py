@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from jaxbio import checks
+from jaxbio.core import pad_learner
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.kernel import signature
 from jaxbio.rollout import Game, check_players, make_game
@@ -216,7 +217,8 @@ def _padded(family: list[Setting]) -> list[Game]:
         if id(setting.env) not in envs:
             envs[id(setting.env)] = setting.env.padded(slots)
         env = envs[id(setting.env)]
-        games.append(make_game(env, setting.learner, setting.horizon, depth, lanes, library=np))
+        learner = pad_learner(setting.learner, slots)
+        games.append(make_game(env, learner, setting.horizon, depth, lanes, library=np))
     return games
 
 

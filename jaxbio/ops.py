@@ -6,8 +6,9 @@ its result does not depend on how many runs are played side by side.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -31,6 +32,11 @@ def select(values: Array, index: Array) -> Array:
     """values[index] along the first axis, as a masked sum. values: [n] or [n, ...]; index: []."""
     mask = one_hot(index, values.shape[0]).reshape(-1, *(1,) * (values.ndim - 1))
     return jnp.sum(jnp.where(mask, values, jnp.zeros((), values.dtype)), axis=0, dtype=values.dtype)
+
+
+def choose(condition: Array, new: Any, old: Any) -> Any:
+    """One of two trees of the same structure. condition: bool []."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
 
 
 def sum_by(index: Array, values: Array, size: int) -> Array:

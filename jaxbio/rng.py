@@ -102,6 +102,23 @@ def draws(key: Array, t: Array, count: int) -> Array:
     return open_unit(jnp.concatenate([word0, word1]))[:count]
 
 
+def derived(u: Array, t: Array, index: Array, count: int) -> Array:
+    """Further uniforms of round t for a learner that needs a number of them that it cannot know.
+
+    u: one of the uniforms that it was given for the round (24 bits, or 23 and a half); index: int32
+    [], which of the further ones. Threefry with these bits and t as its key, at the counter
+    (index, i): as independent of u as the words of other rounds. A scalar in [0, 1) where count is
+    1, else [count] strictly inside (0, 1): what `act` gets.
+    """
+    key = ((u * 2.0**24).astype(jnp.int32).astype(jnp.uint32), t.astype(jnp.uint32))
+    index = index.astype(jnp.uint32)
+    if count == 1:
+        return unit(threefry(key, index, jnp.zeros_like(index))[0])
+    place = lax.iota(jnp.uint32, (count + 1) // 2)
+    word0, word1 = threefry(key, jnp.full_like(place, index), place)
+    return open_unit(jnp.concatenate([word0, word1]))[:count]
+
+
 def state_uniform(key: Array, t: Array, action: Array) -> Array:
     """The uniform behind s_t(action): independent across rounds and actions."""
     return unit(block(key, t, STATE, action)[0])

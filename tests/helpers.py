@@ -79,6 +79,11 @@ KINDS: dict[str, Callable[..., Any]] = {
     "thompson": jb.ThompsonSampling,
     "metabio": jb.MetaBIO,
     "metaadabio": jb.MetaAdaBIO,
+    "successive-elimination": jb.SuccessiveElimination,
+    "restarting": jb.Restarting,
+    "known-losses": jb.KnownLosses,
+    "qpmd": jb.QPMD,
+    "bold": jb.BOLD,
 }
 
 

@@ -427,6 +427,49 @@ class UCB1(Indexed):
         self.totals[item.action] += item.value
 
 
+class SuccessiveElimination(Indexed):
+    """Successive elimination on arrived losses (section 4). The index of an active arm is how many
+    turns it is away in the round robin; the first arm of all is drawn by u."""
+
+    defaults: ClassVar[Spec] = {"scale": 1.0}
+
+    def __init__(self, spec: Spec, num_actions: int, num_states: int, horizon: int) -> None:
+        super().__init__(spec, num_actions, num_states, horizon)
+        self.arrived = [0] * num_actions
+        self.totals = [0.0] * num_actions
+        self.active = [True] * num_actions
+        self.last: int | None = None
+
+    def policy(self, t: int, u: Any) -> list[float]:
+        K = self.num_actions
+        before = math.floor(u * K) - 1 if self.last is None else self.last
+        return [float((a - before - 1) % K) if self.active[a] else math.inf for a in range(K)]
+
+    def count_play(self, t: int, action: int, state: int) -> None:
+        self.last = action
+
+    def feed(self, t: int, feedback: list[Feedback]) -> Report:
+        report = super().feed(t, feedback)
+        bounds = [self.bounds(a) for a in range(self.num_actions)]
+        least = min(high for a, (_, high) in enumerate(bounds) if self.active[a])
+        self.active = [
+            active and low <= least for active, (low, _) in zip(self.active, bounds, strict=True)
+        ]
+        return report
+
+    def bounds(self, a: int) -> tuple[float, float]:
+        """mean - r and mean + r of an arm; r is infinite without a loss."""
+        n = self.arrived[a]
+        if n == 0:
+            return -math.inf, math.inf
+        radius = self.spec["scale"] * math.sqrt(2 * math.log(self.horizon) / n)
+        return self.totals[a] / n - radius, self.totals[a] / n + radius
+
+    def learn(self, item: Feedback, ticket: None) -> None:
+        self.arrived[item.action] += 1
+        self.totals[item.action] += item.value
+
+
 def optimistic_value(estimate: Sequence[float], width: float, values: Sequence[float]) -> float:
     """max <q, values> over the simplex with |q - estimate|_1 <= width (section 3).
 
@@ -825,6 +868,167 @@ class Doubling(Learner):
         return report
 
 
+class Restarting(Learner):
+    """A base that begins anew every `period` rounds, each time told the period as its horizon;
+    arrivals of rounds from before the last restart are ignored."""
+
+    defaults: ClassVar[Spec] = {"base": None, "period": None}
+
+    def __init__(self, spec: Spec, num_actions: int, num_states: int, horizon: int) -> None:
+        super().__init__(spec, num_actions, num_states, horizon)
+        self.begin(0)
+
+    def begin(self, offset: int) -> None:
+        told = min(self.spec["period"], self.horizon)
+        base = build(self.spec["base"], self.num_actions, self.num_states, told)
+        self.epoch = Shifted(offset, base)
+
+    def act(self, t: int, u: Any, forced: int | None) -> Decision:
+        if t > 1 and (t - 1) % self.spec["period"] == 0:
+            self.begin(t - 1)
+        return self.epoch.act(t, u, forced)._replace(begin_count=len(self.pending))
+
+    def played(self, t: int, action: int, state: int) -> None:
+        self.pending[t] = None
+        self.epoch.played(t, action, state)
+
+    def feed(self, t: int, feedback: list[Feedback]) -> Report:
+        for item in feedback:
+            del self.pending[item.round]
+        self.epoch.feed(t, feedback)
+        return Report(True, [Fed(item.round, item.value, None) for item in feedback])
+
+
+class KnownLosses(Learner):
+    """A base that is fed theta of the state in every round, at once; losses are ignored."""
+
+    defaults: ClassVar[Spec] = {"base": None, "theta": None}
+
+    def __init__(self, spec: Spec, num_actions: int, num_states: int, horizon: int) -> None:
+        super().__init__(spec, num_actions, num_states, horizon)
+        self.base = build(self.spec["base"], num_actions, num_states, horizon)
+        self.current = (0, 0)
+
+    def act(self, t: int, u: Any, forced: int | None) -> Decision:
+        return self.base.act(t, u, forced)
+
+    def played(self, t: int, action: int, state: int) -> None:
+        self.base.played(t, action, state)
+        self.current = (action, state)
+
+    def feed(self, t: int, feedback: list[Feedback]) -> Report:
+        action, state = self.current
+        value = float(self.spec["theta"][state])
+        self.base.feed(t, [Feedback(t, action, state, value)])
+        return Report(False, [Fed(t, value, None)])
+
+
+def threefry(key: tuple[int, int], counter: tuple[int, int]) -> tuple[int, int]:
+    """Threefry-2x32 with 20 rounds (Salmon et al. 2011)."""
+    keys = (*key, key[0] ^ key[1] ^ 0x1BD11BDA)
+    x, y = (counter[0] + keys[0]) % 2**32, (counter[1] + keys[1]) % 2**32
+    for i in range(5):
+        for by in ((13, 15, 26, 6), (17, 29, 16, 24))[i % 2]:
+            x = (x + y) % 2**32
+            y = ((y << by) | (y >> (32 - by))) % 2**32 ^ x
+        x = (x + keys[(i + 1) % 3]) % 2**32
+        y = (y + keys[(i + 2) % 3] + i + 1) % 2**32
+    return x, y
+
+
+def derived(u: Any, t: int, index: int) -> Any:
+    """Further uniforms like the round's own u, a float or a list: words of threefry with the key
+    (24 bits of u, t), at the counters (index, 0), (index, 1), ...; of a list, first the left words
+    of them all, then the right ones. A float has 24 bits, an entry of a list lies inside (0, 1)."""
+    several = isinstance(u, list)
+    key = (int((u[0] if several else u) * 2**24), t)
+    if not several:
+        return (threefry(key, (index, 0))[0] >> 8) / 2**24
+    words = [threefry(key, (index, i)) for i in range((len(u) + 1) // 2)]
+    left, right = ([pair[side] for pair in words] for side in range(2))
+    return [((word >> 9) + 0.5) / 2**23 for word in left + right][: len(u)]
+
+
+class QPMD(Learner):
+    """QPM-D (section 4): a queue of losses per arm around a base that never sees a delay.
+
+    The base's request stands until it has got a loss for it. It is asked again when the answer
+    matters: at once where any loss is stored, else at the beginning of the next round."""
+
+    defaults: ClassVar[Spec] = {"base": None}
+
+    def __init__(self, spec: Spec, num_actions: int, num_states: int, horizon: int) -> None:
+        super().__init__(spec, num_actions, num_states, horizon)
+        self.base = build(self.spec["base"], num_actions, num_states, horizon)
+        self.queues: list[list[Feedback]] = [[] for _ in range(num_actions)]
+        self.clock = 1  # of the base
+        self.request: Decision | None = None
+        self.u: Any = None
+
+    def act(self, t: int, u: Any, forced: int | None) -> Decision:
+        assert forced is None, "a request of the base cannot be forced"
+        self.u = u
+        if self.request is None:
+            self.request = self.base.act(self.clock, u, None)
+        return self.request._replace(begin_count=len(self.pending))
+
+    def played(self, t: int, action: int, state: int) -> None:
+        self.pending[t] = None
+
+    def feed(self, t: int, feedback: list[Feedback]) -> Report:
+        for item in feedback:
+            del self.pending[item.round]
+            self.queues[item.action].append(item)
+        asked = 0
+        while self.request is not None and self.queues[self.request.action]:
+            item = self.queues[self.request.action].pop(0)
+            self.base.played(self.clock, item.action, item.state)
+            self.base.feed(self.clock, [item._replace(round=self.clock)])
+            self.clock += 1
+            self.request = None
+            if any(self.queues):
+                self.request = self.base.act(self.clock, derived(self.u, t, asked), None)
+            asked += 1
+        return Report(True, [Fed(item.round, item.value, None) for item in feedback])
+
+
+class BOLD(Learner):
+    """BOLD (section 4): the first copy of the base that waits for nothing plays, a new one if all
+    wait; `pending` maps a round to the copy that waits for its loss."""
+
+    defaults: ClassVar[Spec] = {"base": None, "copies": None, "horizon": None}
+
+    def __init__(self, spec: Spec, num_actions: int, num_states: int, horizon: int) -> None:
+        super().__init__(spec, num_actions, num_states, horizon)
+        self.copies: list[Learner] = []
+        self.clocks: list[int] = []
+        self.playing = 0
+
+    def act(self, t: int, u: Any, forced: int | None) -> Decision:
+        waiting = set(self.pending.values())
+        idle = [c for c in range(len(self.copies)) if c not in waiting]
+        self.playing = idle[0] if idle else self.open()
+        copy, clock = self.copies[self.playing], self.clocks[self.playing]
+        return copy.act(clock, u, forced)._replace(begin_count=len(self.pending))
+
+    def open(self) -> int:
+        rounds = self.spec["horizon"] or self.horizon
+        self.copies.append(build(self.spec["base"], self.num_actions, self.num_states, rounds))
+        self.clocks.append(1)
+        return len(self.copies) - 1
+
+    def played(self, t: int, action: int, state: int) -> None:
+        self.pending[t] = self.playing
+        self.copies[self.playing].played(self.clocks[self.playing], action, state)
+
+    def feed(self, t: int, feedback: list[Feedback]) -> Report:
+        for item in feedback:
+            owner = self.pending.pop(item.round)
+            self.copies[owner].feed(self.clocks[owner], [item._replace(round=self.clocks[owner])])
+            self.clocks[owner] += 1
+        return Report(True, [Fed(item.round, item.value, None) for item in feedback])
+
+
 LEARNERS: dict[str, type[Learner]] = {
     "dada-exp3": DAdaExp3,
     "tsallis-inf": TsallisINF,
@@ -834,6 +1038,11 @@ LEARNERS: dict[str, type[Learner]] = {
     "exp3": Exp3,
     "metabio": MetaBIO,
     "metaadabio": MetaAdaBIO,
+    "successive-elimination": SuccessiveElimination,
+    "restarting": Restarting,
+    "known-losses": KnownLosses,
+    "qpmd": QPMD,
+    "bold": BOLD,
 }
 
 

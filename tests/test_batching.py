@@ -80,6 +80,15 @@ def newton(x: Any) -> Any:
     return lax.while_loop(lambda s: s[1] > 0.3, lambda s: (s[0] + 1, s[1] * 0.5), start)
 
 
+def countdown(i: Any, m: Any, y: Any) -> Any:
+    """A loop that reads what it does not change, a number of times that may differ between runs."""
+
+    def step(s: Any) -> Any:
+        return s[0] - 1, s[1] + m[s[0]].sum() * y, ~s[2]
+
+    return lax.while_loop(lambda s: (s[0] > 0) & (m[0, 0] < 9), step, (i, y, jnp.bool_(True)))
+
+
 def scanned(x: Any, y: Any) -> Any:
     """A scan with a carry, outputs and one output that is thrown away."""
     carry, (sums, _) = lax.scan(lambda c, v: (c + v * y.sum(), (c, v)), jnp.float32(0), x)
@@ -200,6 +209,8 @@ INDEXING: dict[str, tuple[Callable[..., Any], tuple[Arg, ...]]] = {
 
 CONTROL: dict[str, tuple[Callable[..., Any], tuple[Arg, ...]]] = {
     "while": (newton, (SCALAR,)),
+    "while with constants": (countdown, (INDEX, M, SHARED)),
+    "while that all runs leave together": (countdown, (SHARED_INDEX, M, SHARED)),
     "fori": (lambda x: lax.fori_loop(0, 4, lambda i, s: s + x * i, x), (X,)),
     "scan": (scanned, (X, Y)),
     "scan over shared": (scanned, (SHARED, Y)),

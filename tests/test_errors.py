@@ -310,6 +310,37 @@ LEARNERS: dict[str, Case] = {
     "total delay": (lambda: jb.Exp3(total_delay=-1), ValueError, "total_delay must be at least 0"),
     "exploration": (lambda: jb.UCB1(-1), ValueError, "exploration must be at least 0, but got -1"),
     "window": (lambda: jb.NSDUCRL2(window=0), ValueError, "window must be at least 1, but got 0"),
+    "elimination scale": (
+        lambda: jb.SuccessiveElimination(-0.5),
+        ValueError,
+        "scale must be at least 0, but got -0.5",
+    ),
+    "copies": (lambda: jb.BOLD(BASE, 0), ValueError, "copies must be in [1, 1048576], but got 0"),
+    "horizon of copies": (
+        lambda: jb.BOLD(BASE, horizon=0),
+        ValueError,
+        "horizon must be in [1, 1073741824], but got 0",
+    ),
+    "period": (
+        lambda: jb.Restarting(BASE, 0),
+        ValueError,
+        "period must be in [1, 1073741824], but got 0",
+    ),
+    "period NaN": (lambda: jb.Restarting(BASE, NAN), ValueError, "period must be an integer"),
+    "known theta": (
+        lambda: jb.KnownLosses(BASE, [0.2, 1.5]),
+        ValueError,
+        "theta must lie in [0, 1], but entry 1 is 1.5",
+    ),
+    "known theta with two axes": (
+        lambda: jb.KnownLosses(BASE, [THETA]),
+        ValueError,
+        "theta must have shape [S], but its shape is (1, 2)",
+    ),
+    "base of QPM-D": (lambda: jb.QPMD(Silent()), TypeError, "base must be a learner"),
+    "base of BOLD": (lambda: jb.BOLD(jb.UCB1), TypeError, "got the class UCB1: give an instance"),
+    "base of Restarting": (lambda: jb.Restarting(3, 9), TypeError, "base must be a learner"),
+    "base of KnownLosses": (lambda: jb.KnownLosses(3, THETA), TypeError, "base must be a learner"),
     "proposals": (lambda: jb.ThompsonSampling(0), ValueError, "proposals must be in [1, 64]"),
     "estimator": (
         lambda: jb.MetaBIO(BASE, estimator="ucb"),
@@ -401,6 +432,25 @@ LEARNERS: dict[str, Case] = {
 }
 
 GAMES: dict[str, Case] = {
+    "fewer copies than rounds wait": (
+        lambda: simulate(learner=jb.MetaBIO(jb.BOLD(BASE, copies=3))),
+        ValueError,
+        "copies must be at least 4, one more than the delay, but got 3",
+    ),
+    "known losses of other states": (
+        lambda: simulate(learner=jb.KnownLosses(BASE, [0.1, 0.2, 0.3])),
+        ValueError,
+        "theta must have shape (2,), one mean loss per state of the environment, but its shape "
+        "is (3,)",
+    ),
+    "what the base of a contestant needs": (
+        lambda: simulate(
+            env=world(delays=jb.UniformDelay(0, 3)),
+            learner=jb.QPMD(jb.BOLD(jb.Restarting(jb.MetaBIO(BASE, threshold="delay"), 9))),
+        ),
+        ValueError,
+        "threshold='delay' needs a fixed delay",
+    ),
     "environment name": (
         lambda: jb.make_environment("paper"),
         ValueError,

@@ -165,6 +165,27 @@ METAADABIO: dict[str, tuple[Pair, int]] = {
     "thompson footnote learner": (ada(thompson, "footnote", "learner"), SHALLOW),
 }
 
+elimination = pair("successive-elimination", scale=0.25)
+clocked = pair("dada-exp3", scale=FADING)  # depends on the round that it is told
+
+CONTESTANTS: dict[str, tuple[Pair, int]] = {
+    "elimination": (elimination, SHALLOW),
+    "qpmd ucb1": (pair("qpmd", base=ucb1), SHALLOW),
+    "qpmd dada": (pair("qpmd", base=dada), DEEP),
+    "bold dada schedule": (pair("bold", base=clocked, copies=100), SHALLOW),
+    "known losses dada": (pair("known-losses", base=dada, theta=helpers.THETA), SHALLOW),
+    "restarting elimination": (pair("restarting", base=elimination, period=600), DEEP),
+    "metabio restarting dada schedule": (
+        metabio(pair("restarting", base=clocked, period=250)),
+        SHALLOW,
+    ),
+    "metabio qpmd ucb1 mean": (metabio(pair("qpmd", base=ucb1), estimator="mean"), DEEP),
+    "metabio bold elimination mean": (
+        metabio(pair("bold", base=elimination, horizon=500), estimator="mean"),
+        DEEP,
+    ),
+}
+
 IN_FLOAT32 = {  # with the other ring than in float64
     "plain": (
         "dada",
@@ -182,7 +203,12 @@ IN_FLOAT32 = {  # with the other ring than in float64
         "dada skipping practical learner sequential doubling",
     ),
 }
-FAMILIES = {"plain": PLAIN, "metabio": METABIO, "metaadabio": METAADABIO}
+FAMILIES = {
+    "plain": PLAIN,
+    "metabio": METABIO,
+    "metaadabio": METAADABIO,
+    "contestants": CONTESTANTS,
+}
 
 
 class Case(NamedTuple):
@@ -279,6 +305,8 @@ def check_worth(family: str, games: list[Seen]) -> None:
     if family == "metaadabio":
         switched = [f for f in facts if f["switch_round"] < HORIZON]
         assert any(f["switch_round"] <= f["waiting_rounds"] < HORIZON for f in switched)
+    if innermost(games[0].ours.spec)["name"] == "successive-elimination":
+        assert any(math.inf in indices for seen in games for indices in seen.trace.policies)
 
 
 # --- float64: equal
@@ -314,6 +342,10 @@ LARGE = {  # above 32 the package sorts states and sums actions by other code th
     "nsd window, 40 states": (nsd_window, many(4, 40)),
     "dada, 40 actions": (dada, many(40, 3)),
     "ucb1, 40 actions": (ucb1, many(40, 3)),
+    "qpmd thompson, 25 uniforms": (
+        pair("qpmd", base=pair("thompson", proposals=2)),
+        many(3, 3),
+    ),
 }
 
 

@@ -37,6 +37,7 @@ from jaxbio.learners.metabio import (
 from jaxbio.ops import (
     Means,
     Wide,
+    choose,
     count,
     means_add,
     means_zero,
@@ -252,7 +253,7 @@ class MetaAdaBIO:
         if self.at_switch == "fresh":
             base = self.base if self.after is None else self.after
             fresh = self._begin(base, state.known, t, jnp.bool_(True))
-            now = _where(holds, fresh, now)
+            now = choose(holds, fresh, now)
             waiting = waiting._replace(unfed=jnp.where(holds, 0, waiting.unfed))
         now = now._replace(switched=now.switched | holds)
         return state._replace(instance=now, switch_round=switch_round, waiting=waiting)
@@ -281,7 +282,7 @@ class MetaAdaBIO:
         fresh = self._begin(self.base, known, t, jnp.bool_(False))
         unfed = jnp.where(over, 0, state.waiting.unfed)
         return state._replace(
-            instance=_where(over, fresh, state.instance),
+            instance=choose(over, fresh, state.instance),
             known=known,
             epoch_end=jnp.where(over, t + known.horizon, state.epoch_end),
             waiting=state.waiting._replace(unfed=unfed),
@@ -291,7 +292,3 @@ class MetaAdaBIO:
     def facts(self, state: MetaAdaBIOState) -> dict[str, Any]:
         base = facts_of(self.base, state.instance.base)
         return {**base, **waiting_facts(state.waiting), "switch_round": state.switch_round}
-
-
-def _where(condition: Array, new: Any, old: Any) -> Any:
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)

@@ -9,10 +9,14 @@ from typing import Any
 
 from jaxbio import checks
 from jaxbio.core import Learner
+from jaxbio.learners.bold import BOLD
+from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
 from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.nsd import NSDUCRL2
+from jaxbio.learners.qpmd import QPMD
+from jaxbio.learners.restarting import Restarting
 from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
@@ -149,6 +153,31 @@ def metaadabio_tsallis(
     )
 
 
+def qpmd_ucb1(exploration: Any = 2.0) -> QPMD:
+    """QPM-D over UCB1."""
+    return QPMD(UCB1(exploration))
+
+
+def bold_exp3(
+    rate: Any = None, scale: Any = 1.0, copies: int | None = None, horizon: Any = None
+) -> BOLD:
+    """BOLD over Exp3; its default rate is tuned for `horizon` rounds of each copy."""
+    return BOLD(Exp3(rate, scale=scale), copies, horizon)
+
+
+def metabio_restarting(
+    period: Any = 1000,
+    delta: Any = 0.1,
+    tuning: str = "corrected",
+    scale: Any = 1.0,
+    estimator: str = "lcb",
+) -> MetaBIO:
+    """MetaBIO(delta) over a DAda-Exp3(delta / 2) that begins anew every `period` rounds."""
+    delta = checks.probability_of_error("delta", delta)
+    base = Restarting(DAdaExp3(delta / 2, tuning, scale=scale), period)
+    return MetaBIO(base, delta, estimator)
+
+
 LEARNERS: dict[str, Callable[..., Any]] = {
     "dada-exp3": dada_exp3,
     "dada-exp3-skipping": dada_exp3_skipping,
@@ -162,6 +191,10 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "metabio-tsallis": metabio_tsallis,
     "metaadabio": metaadabio,
     "metaadabio-tsallis": metaadabio_tsallis,
+    "successive-elimination": SuccessiveElimination,
+    "qpmd-ucb1": qpmd_ucb1,
+    "bold-exp3": bold_exp3,
+    "metabio-restarting": metabio_restarting,
 }
 
 
