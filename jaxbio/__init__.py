@@ -34,6 +34,8 @@ from jaxbio.rollout import Record, Round, rollout, trajectory
 from jaxbio.simulate import simulate
 from jaxbio.sizing import ring_sizes
 from jaxbio.sweep import plan_sweep, sweep
+from jaxbio.tune import tune
+from jaxbio.tuned import Tuned
 
 __version__ = "0.1.0"
 
@@ -68,6 +70,7 @@ __all__ = [
     "TableMapping",
     "ThompsonSampling",
     "TsallisINF",
+    "Tuned",
     "UniformDelay",
     "__version__",
     "compare",
@@ -86,4 +89,5 @@ __all__ = [
     "sweep",
     "theory",
     "trajectory",
+    "tune",
 ]
