@@ -185,7 +185,7 @@ def _moved(method: Any, state: Any, place: Any, found: dict[str, np.ndarray]) ->
     gradient = {name: jnp.asarray(slope) for name, slope in zip(place, slopes, strict=True)}
     with jax.numpy_dtype_promotion("standard"):  # which optax counts on
         moves, state = method.update(gradient, state, place, value=float(found["score"]))
-        return jax.tree.map(jnp.add, place, moves), state
+        return {name: x + moves[name] for name, x in place.items()}, state
 
 
 def _kept(

@@ -19,8 +19,8 @@ from jaxbio import rng
 
 module = importlib.import_module("jaxbio.tune")
 HORIZON, GAP, MOST = 40, 0.5, 0.8
-BEST = {"x": 3.0, "y": 0.5}
-START = {"x": 1.0, "y": 1.5}
+BEST = {"y": 0.5, "x": 3.0}  # not in the order of the alphabet, in which JAX puts names
+START = {"y": 1.5, "x": 1.0}
 Z = 4.5  # a correct estimate is farther off than this with probability 7e-6
 COMPILED: list[str] = []
 
@@ -54,7 +54,7 @@ class Coin:
 
 def chance(logs: np.ndarray) -> float:
     """Of the good action, by hand."""
-    x, y = logs - np.log(list(BEST.values()))
+    y, x = logs - np.log(list(BEST.values()))
     return MOST * math.exp(x + 1 - math.exp(x)) / math.cosh(y)
 
 
@@ -124,6 +124,7 @@ def test_the_result_is_what_simulate_plays() -> None:
             problem(), Coin(**values), horizon=HORIZON, runs=128, width=128, progress=False
         )
         assert found.held_out[name].mean == alone.final_regret.mean()
+    assert list(found.parameters) == list(found.start) == ["y", "x"]
     assert found.start == START
     assert found.curve[0].parameters == pytest.approx(START)
     assert len(found.curve) == 3
