@@ -120,8 +120,9 @@ def test_equal_learners_are_too_close_to_call() -> None:
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_winners_among_equals_are_rare(paired: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most 5 % of comparisons of four equals have a winner.
+    """At most 5 % of comparisons of two equals, and a third far behind, have a winner.
 
+    More equals make it rarer still (0.5 % with four): the winner must beat every other.
     400 comparisons: more than 40 would be a surprise of probability 2e-5.
     """
     for name in ("interval", "interval_of_difference"):  # they take long and decide nothing
@@ -130,7 +131,7 @@ def test_winners_among_equals_are_rare(paired: bool, monkeypatch: pytest.MonkeyP
     rng = np.random.default_rng(4)
     named = 0
     for _ in range(400):
-        given = {str(i): rng.normal(size=12) for i in range(4)}
+        given = {str(i): rng.normal(9 * (i == 0), size=12) for i in range(3)}
         named += jb.compare(given, paired=paired, resamples=1).winner is not None
     assert named <= 40
 
