@@ -39,6 +39,8 @@ from jaxbio.rollout import Record, Round, rollout, trajectory
 from jaxbio.simulate import simulate
 from jaxbio.sizing import ring_sizes
 from jaxbio.sweep import plan_sweep, sweep
+from jaxbio.tune import tune
+from jaxbio.tuned import Tuned
 
 __version__ = "0.1.0"
 
@@ -78,6 +80,7 @@ __all__ = [
     "TableMapping",
     "ThompsonSampling",
     "TsallisINF",
+    "Tuned",
     "UniformDelay",
     "__version__",
     "compare",
@@ -96,4 +99,5 @@ __all__ = [
     "sweep",
     "theory",
     "trajectory",
+    "tune",
 ]

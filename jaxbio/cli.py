@@ -17,7 +17,17 @@ from typing import Any
 import shtab
 
 from jaxbio import __version__, netcdf
-from jaxbio.commands import advise, bounds, listing, phase, regimes, reproduce, run, sweep_file
+from jaxbio.commands import (
+    advise,
+    bounds,
+    listing,
+    phase,
+    regimes,
+    reproduce,
+    run,
+    sweep_file,
+    tuning,
+)
 from jaxbio.experiments.experiment import Options
 from jaxbio.lab.advise import FAMILIES
 from jaxbio.learners.exp3 import TUNINGS
@@ -77,6 +87,7 @@ def parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_reproduce(commands)
     _add_sweep(commands)
+    _add_tune(commands)
     _add_theory(commands)
     _add_advise(commands)
     _add_phase(commands)
@@ -145,9 +156,9 @@ def _add_run(commands: Any) -> None:
     figure.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
-def _numbers(made: argparse.ArgumentParser) -> None:
+def _numbers(made: argparse.ArgumentParser, runs: int = 20) -> None:
     made.add_argument("--horizon", type=int, default=10_000, help="rounds T (10000)")
-    made.add_argument("--runs", type=int, default=20, help="independent runs (20)")
+    made.add_argument("--runs", type=int, default=runs, help=f"independent runs ({runs})")
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
 
 
@@ -191,6 +202,40 @@ def _add_sweep(commands: Any) -> None:
     made.description = sweep_file.__doc__
     config = made.add_argument("config", type=Path, metavar="CONFIG.toml")
     config.complete = shtab.FILE  # type: ignore[attr-defined]
+
+
+def _add_tune(commands: Any) -> None:
+    def command(options: Any) -> None:
+        found = tuning.play(options)
+        _show(found.to_dict(), str(found), options)
+        if options.figure is not None:
+            from jaxbio import figures, plot
+
+            drawn = figures.tuning(found, tuning.title(options))
+            plot.save(drawn, options.figure.with_suffix(""), [options.figure.suffix[1:]])
+
+    made = _add(
+        commands,
+        "tune",
+        "search for hyperparameters of a learner; held-out comparison with the start values",
+        command,
+        "jaxbio tune paper-stochastic metabio --param scale=1 --param radius_scale=1 --delay 50",
+    )
+    made.add_argument(
+        "environment", choices=list(listing.everything()["environments"]), metavar="ENVIRONMENT"
+    )
+    made.add_argument("learner", metavar="LEARNER", help="a name, or name:option=value")
+    made.add_argument(
+        "--param", action="append", required=True, metavar="NAME=VALUE", help="where to begin"
+    )
+    made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
+    made.add_argument("--delay", help="50, laplace:50,25, geometric:20 or uniform:0,100")
+    _numbers(made, runs=512)
+    made.add_argument("--steps", type=int, default=40, help="of the search (40)")
+    made.add_argument("--held-out", type=int, default=2048, help="runs of the comparison (2048)")
+    made.add_argument("--store", type=Path, help="a folder for finished steps: resumable")
+    figure = made.add_argument("--figure", type=Path, help="where to save a figure")
+    figure.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
 def _add_theory(commands: Any) -> None:

@@ -9,10 +9,12 @@ from importlib.metadata import version
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from jaxbio import rng
+from jaxbio.core import float_dtype
 from jaxbio.grid import HORIZON, Grid, describe
 from jaxbio.moments import Moments, merged
 from jaxbio.schedule import Block, Job
@@ -132,6 +134,15 @@ def _seed(seed: Any) -> Any:
     if isinstance(seed, int):
         return seed if seed < 2**31 else str(seed)
     return f"key of words {rng.root_words(seed).tolist()}"
+
+
+def surroundings() -> dict[str, Any]:
+    """What else the bits of a result depend on."""
+    return {
+        "versions": versions(),
+        "platform": jax.default_backend(),
+        "precision": str(jnp.dtype(float_dtype())),
+    }
 
 
 def versions() -> dict[str, str]:

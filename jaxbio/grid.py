@@ -227,17 +227,22 @@ def describe(settings: list[Setting]) -> dict[str, Any]:
     described: dict[str, Any] = {}
     for setting in settings:
         entry = {"horizon": setting.horizon}
-        entry |= dict(_fields("environment", setting.env))
-        entry |= dict(_fields("learner", setting.learner))
+        entry |= parts("environment", setting.env)
+        entry |= parts("learner", setting.learner)
         place = ", ".join(f"{name}={value}" for name, value in setting.values.items())
         places = described.setdefault(setting.label, {})
         places[f"{place} ({len(places)})" if place in places else place] = entry
     return described
 
 
+def parts(name: str, thing: Any) -> dict[str, Any]:
+    """Dotted name -> value of everything that a thing is made of."""
+    return dict(_fields(name, thing))
+
+
 def _fields(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
     """(dotted name, value) of all that a tree of dataclasses holds, its class included."""
-    if dataclasses.is_dataclass(thing):
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         yield name, type(thing).__qualname__
         for field in dataclasses.fields(thing):
             yield from _fields(f"{name}.{field.name}", getattr(thing, field.name))

@@ -49,12 +49,21 @@ def run_keys(seed: Any, runs: Any, stream: int | None = None) -> np.ndarray:
     stream: of several independent families of runs with the same seed; None is the one that
     `run_key` belongs to.
     """
-    root = root_words(seed)[:, None]
-    if stream is not None:
-        root = np.stack(threefry(root, np.full(1, 1, np.uint32), np.full(1, stream, np.uint32)))
+    root = (root_words(seed) if stream is None else _stream_words(seed, stream))[:, None]
     runs = np.asarray(runs).astype(np.uint32)
     words = np.broadcast_to(root, (2, len(runs)))
     return np.stack(threefry(words, np.zeros_like(runs), runs))
+
+
+def stream_key(seed: Any, stream: int) -> Array:
+    """The seed of a family of runs: `run_keys` of it are those of (seed, stream)."""
+    return jax.random.wrap_key_data(jnp.asarray(_stream_words(seed, stream)), impl="threefry2x32")
+
+
+def _stream_words(seed: Any, stream: int) -> np.ndarray:
+    """uint32 [2]: counter (1, stream); runs without a stream have (0, run)."""
+    one = np.ones(1, np.uint32)
+    return np.stack(threefry(root_words(seed)[:, None], one, one * np.uint32(stream)))[:, 0]
 
 
 def threefry(key: Any, counter0: Any, counter1: Any) -> tuple[Any, Any]:

@@ -10,15 +10,13 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from tqdm.auto import tqdm
 
 from jaxbio import checks, rng
 from jaxbio.blocks import Played, Player, Progress, compile_player, play_block, stops_of
-from jaxbio.core import float_dtype
-from jaxbio.dataset import Kept, label, versions
+from jaxbio.dataset import Kept, label, surroundings
 from jaxbio.grid import Grid, describe, group, make_grid
 from jaxbio.moments import Moments, moments
 from jaxbio.record import at_recorded, running_sum
@@ -145,9 +143,7 @@ def _settings(grid: Grid, job: Job, blocks: list[Block]) -> dict[str, Any]:
     """Everything that the bits of the result depend on, and how blocks are cut."""
     return {
         "format": FORMAT,
-        "versions": versions(),
-        "platform": jax.default_backend(),
-        "precision": str(jnp.dtype(float_dtype())),
+        **surroundings(),
         "seed": job.seed if isinstance(job.seed, int) else rng.root_words(job.seed).tolist(),
         "runs": job.runs,
         "paired": job.paired,

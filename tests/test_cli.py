@@ -75,6 +75,25 @@ def test_run_compares_several_learners(capsys: pytest.CaptureFixture[str]) -> No
     assert printed(capsys, *words)["comparison"] == jb.compare(results).to_dict()
 
 
+def test_tune_searches_and_compares(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    figure = tmp_path / "deep" / "tuning.png"
+    words = ["tune", "paper-utility", "ucb1", "--param", "exploration=2", "--delay", "9", *SMALL]
+    words += ["--steps", "2", "--held-out", "16", "--store", str(tmp_path / "store")]
+    found = printed(capsys, *words, "--figure", str(figure))
+    env = jb.make_environment("paper-utility", delays=jb.FixedDelay(9))
+    tuned = jb.tune(
+        env, jb.UCB1, {"exploration": 2}, horizon=200, runs=8, steps=2, held_out=16, progress=False
+    )
+    assert found == json.loads(json.dumps(tuned.to_dict()))
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert cli.main(words) == 0
+    assert capsys.readouterr().out == f"{tuned}\n"
+    twice = ["tune", "paper-utility", "ucb1:exploration=1", "--param", "exploration=2"]
+    assert "both fixed" in failed(capsys, *twice)
+    assert "greater than 0" in failed(capsys, *words[:3], "--param", "exploration=-1")
+    assert "'speed'" in failed(capsys, *words[:3], "--param", "speed=1")
+
+
 CONFIG = """
 horizon = 200
 runs = 8

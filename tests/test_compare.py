@@ -43,7 +43,7 @@ def test_rows_are_ranked_and_say_what_the_runs_say() -> None:
         assert (row.behind_low, row.behind_high) == statistics.interval(difference, 0)
     assert found.rows[0].p is None
     raw = [scipy.stats.ttest_rel(given[n], given["best"]).pvalue for n in ("near", "far")]
-    assert [row.p for row in found.rows[1:]] == pytest.approx(statistics.holm(raw))
+    assert [row.p for row in found.rows[1:]] == pytest.approx(statistics.holm(raw), abs=0)
     lower = np.stack(list(given.values())).argmin(axis=0)
     assert found["near"].runs_won == pytest.approx((lower == 2).mean())
 
@@ -78,17 +78,19 @@ def test_independent_runs_may_differ_in_number() -> None:
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_probability_of_being_best_has_a_closed_form(paired: bool) -> None:
-    """Means of resampled runs are normal: Phi(difference / standard error), here near 0.8.
+    """Means of resampled runs are normal: Phi(difference / standard error), 0.92 and 0.66 here.
 
     9,999 resamples: 4.5 standard errors are 0.018. The skew of normal samples of 400 adds 0.002.
     """
     rng = np.random.default_rng(3)
-    one, other = rng.normal(0, 1, 400), rng.normal(0.05, 1.2, 400)
+    common = rng.normal(0, 1, 400)
+    one, other = common + rng.normal(0, 0.3, 400), common + rng.normal(0, 0.3, 400)
+    other += 0.03 - (other - one).mean()
     spread = (one - other).std() if paired else np.hypot(one.std(), other.std())
     expected = scipy.stats.norm.cdf((other.mean() - one.mean()) / (spread / np.sqrt(400)))
     found = jb.compare({"other": other, "one": one}, paired=paired)
     assert found["one"].probability_best == pytest.approx(expected, abs=0.02)
-    assert 0.6 < expected < 0.95
+    assert expected == pytest.approx(0.92 if paired else 0.66, abs=0.03)
     assert sum(row.probability_best for row in found.rows) == pytest.approx(1)
 
 
@@ -118,8 +120,9 @@ def test_equal_learners_are_too_close_to_call() -> None:
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_winners_among_equals_are_rare(paired: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most 5 % of comparisons of four equals have a winner.
+    """At most 5 % of comparisons of two equals, and a third far behind, have a winner.
 
+    More equals make it rarer still (0.5 % with four): the winner must beat every other.
     400 comparisons: more than 40 would be a surprise of probability 2e-5.
     """
     for name in ("interval", "interval_of_difference"):  # they take long and decide nothing
@@ -128,7 +131,7 @@ def test_winners_among_equals_are_rare(paired: bool, monkeypatch: pytest.MonkeyP
     rng = np.random.default_rng(4)
     named = 0
     for _ in range(400):
-        given = {str(i): rng.normal(size=12) for i in range(4)}
+        given = {str(i): rng.normal(9 * (i == 0), size=12) for i in range(3)}
         named += jb.compare(given, paired=paired, resamples=1).winner is not None
     assert named <= 40
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib import rc_context
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import same_color
@@ -20,12 +21,15 @@ from matplotlib.text import Text
 
 import jaxbio as jb
 from jaxbio import plot, theory
+from jaxbio.compare import compare
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.registry import EXPERIMENTS
-from jaxbio.figures import drawings, outstanding, save_all
+from jaxbio.figures import drawings, outstanding, save_all, tuning
 from jaxbio.figures.gallery import Drawing
 from jaxbio.figures.waiting import WITHOUT
+from jaxbio.learners.ucb import UCB1
 from jaxbio.plot import DARK, LEARNER_COLOURS, LIGHT, REGISTERED, Look, colours, spread
+from jaxbio.tuned import Step, Tuned
 
 TINY = Options(horizon=300, runs=4, rounds=30)
 LOOKS = [Look(LIGHT), Look(DARK, narrow=True)]
@@ -80,24 +84,28 @@ def _tick_labels(axis: Axis) -> list[Text]:
     return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
 
 
+def is_readable(figure: Figure, name: str) -> None:
+    """Nothing that is written overlaps, is clipped or is small."""
+    written = texts(figure)
+    boxes = [(t.get_text(), t.get_window_extent()) for t in written]
+    for (one, a), (other, b) in combinations(boxes, 2):
+        apart = a.x1 <= b.x0 or b.x1 <= a.x0 or a.y1 <= b.y0 or b.y1 <= a.y0
+        assert apart, f"{name}: {one!r} overlaps {other!r}"
+    for text, box in boxes:
+        assert box.x0 >= 0, f"{name}: {text!r} is cut at the left"
+        assert box.y0 >= 0, f"{name}: {text!r} is cut at the bottom"
+        assert box.x1 <= figure.bbox.x1, f"{name}: {text!r} is cut at the right"
+        assert box.y1 <= figure.bbox.y1, f"{name}: {text!r} is cut at the top"
+    assert all(float(t.get_fontsize()) >= 9 for t in written)
+
+
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])
 @pytest.mark.parametrize("number", EXPERIMENTS)
 def test_nothing_that_is_written_overlaps_or_is_clipped(
     all_drawings: dict[int, list[Drawing]], number: int, look: Look
 ) -> None:
     for drawing in all_drawings[number]:
-        figure = drawing.figure(look)
-        written = texts(figure)
-        boxes = [(t.get_text(), t.get_window_extent()) for t in written]
-        for (one, a), (other, b) in combinations(boxes, 2):
-            apart = a.x1 <= b.x0 or b.x1 <= a.x0 or a.y1 <= b.y0 or b.y1 <= a.y0
-            assert apart, f"{drawing.name}: {one!r} overlaps {other!r}"
-        for text, box in boxes:
-            assert box.x0 >= 0, f"{drawing.name}: {text!r} is cut at the left"
-            assert box.y0 >= 0, f"{drawing.name}: {text!r} is cut at the bottom"
-            assert box.x1 <= figure.bbox.x1, f"{drawing.name}: {text!r} is cut at the right"
-            assert box.y1 <= figure.bbox.y1, f"{drawing.name}: {text!r} is cut at the top"
-        assert all(float(t.get_fontsize()) >= 9 for t in written)
+        is_readable(drawing.figure(look), drawing.name)
 
 
 def test_every_experiment_has_its_figures(all_drawings: dict[int, list[Drawing]]) -> None:
@@ -167,6 +175,30 @@ def test_spread_keeps_labels_apart_and_in_order() -> None:
         assert min(placed) >= 0
         assert max(placed) <= 100 + 1e-6
     assert spread([10, 50], 12, 100) == [10, 50]
+
+
+def made_up_tuning(reach: float) -> Tuned:
+    """Two parameters that move apart, each by the factor `reach`."""
+    rng = np.random.default_rng(0)
+    held_out = compare({"tuned": rng.normal(90, 9, 20), "start": rng.normal(100, 9, 20)})
+    path = np.linspace(0, 1, 40)
+    curve = [Step({"scale": reach**x, "radius_scale": reach**-x}, 1 - x / 2, 0.1) for x in path]
+    return Tuned(UCB1(), curve[-1].parameters, curve[0].parameters, tuple(curve), held_out)
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])
+@pytest.mark.parametrize("reach", [1.1, 2, 30, 1e5])
+def test_a_tuning_shows_its_parameters_and_the_held_out_result(reach: float, look: Look) -> None:
+    tuned = made_up_tuning(reach)
+    with rc_context(plot.style(look)):
+        figure = tuning(tuned, "Tuning metabio on paper-stochastic", look)
+    is_readable(figure, f"tuning {reach}")
+    written = " ".join(text.get_text() for text in texts(figure))
+    assert f"radius_scale  {1 / reach:.3g}" in written
+    assert "saves " + tuned.summary().split("saves ")[1] in written
+    assert "not the result" in written
+    ticks = [t.get_text() for t in _tick_labels(figure.axes[0].yaxis) if t.get_text()]
+    assert len(ticks) >= 2
 
 
 def test_waiting_counts_are_those_of_theory() -> None:

@@ -21,7 +21,7 @@ LAYERS = (  # each may import from the layers above it, and from its own where t
     ("rollout",),
     ("record", "blocks", "workers", "netcdf", "statistics", "comparison"),
     DRIVERS,
-    ("compare",),
+    ("compare", "tuned"),
     ("tune",),
     ("experiments",),
     ("lab",),

@@ -85,6 +85,11 @@ def test_run_keys_are_folded_from_the_seed(seed: int) -> None:
         np.testing.assert_array_equal(rng.run_key(given, 7), expected[2])
 
 
+def test_the_seed_of_a_stream() -> None:
+    runs = np.arange(5)
+    assert np.array_equal(rng.run_keys(rng.stream_key(3, 7), runs), rng.run_keys(3, runs, 7))
+
+
 def test_streams_are_other_families_of_runs() -> None:
     """A folded key, one word further: no run of one stream is a run of another."""
     families = [rng.run_keys(3, np.arange(1000), stream) for stream in (None, 0, 1, 2)]

@@ -21,7 +21,7 @@ def geometric(low: int, high: int, count: int) -> list[int]:
 
 GRIDS = {  # name: states, delays
     "small": ([2, 3, 4, 6, 8, 11, 16, 23], [2, 4, 8, 16, 32, 64, 128, 256]),
-    "full": (list(range(2, 33, 2)), list(range(4, 65, 4))),
+    "full": (list(range(2, 33, 2)), list(range(8, 129, 8))),
     "wide": (geometric(2, 256, 16), geometric(1, 4096, 16)),
 }
 

@@ -2,6 +2,7 @@
 
 from jaxbio.figures.gallery import Drawing, drawings
 from jaxbio.figures.saving import save_all
+from jaxbio.figures.tuning import tuning
 from jaxbio.figures.waiting import outstanding
 
-__all__ = ["Drawing", "drawings", "outstanding", "save_all"]
+__all__ = ["Drawing", "drawings", "outstanding", "save_all", "tuning"]

@@ -19,7 +19,7 @@ HELPS, HURTS = LEARNER_COLOURS["MetaBIO"], LEARNER_COLOURS["DAda-Exp3"]
 MOST = 4.0  # ratios beyond this and its inverse have the same colour
 BAR = 0.9  # inches at the right of a panel for its scale of colours
 FINE = 300  # points of a line, and along each side of the grid on which lines are sought
-WIDE = 10  # an axis whose ends are further apart is logarithmic
+WIDE = 20  # an axis whose ends are further apart is logarithmic
 
 
 def phase(data: xr.Dataset, look: Look) -> Figure:

@@ -1,0 +1,51 @@
+"""jaxbio tune: hyperparameters of a learner on a problem, a table and a figure."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from jaxbio import checks
+from jaxbio.commands import specs
+from jaxbio.learners.registry import make_learner
+from jaxbio.tune import tune
+from jaxbio.tuned import Tuned
+
+
+def play(arguments: Any) -> Tuned:
+    """The tuning that the arguments describe."""
+    given = {name: specs.value(text) for name, text in arguments.set or []}
+    name, _, fixed = arguments.learner.partition(":")
+    start = parameters(arguments.param)
+    options = specs.options(fixed)
+    for both in sorted(start.keys() & options.keys()):
+        raise ValueError(f"{both} is both fixed in {arguments.learner!r} and a --param")
+    return tune(
+        specs.environment(arguments.environment, given, arguments.delay),
+        partial(make_learner, name, **options),
+        start,
+        horizon=arguments.horizon,
+        runs=arguments.runs,
+        steps=arguments.steps,
+        held_out=arguments.held_out,
+        seed=arguments.seed,
+        store=arguments.store,
+        progress=not arguments.quiet,
+    )
+
+
+def parameters(texts: list[str]) -> dict[str, float]:
+    """name=value, ...: where the search begins."""
+    start: dict[str, float] = {}
+    for text in texts:
+        for name, value in specs.options(text).items():
+            if name in start:
+                raise ValueError(f"--param {name} is given twice")
+            start[name] = checks.number(f"--param {name}", value, 0, open_low=True)
+    return start
+
+
+def title(arguments: Any) -> str:
+    """Of the figure."""
+    delay = "" if arguments.delay is None else f", delay {arguments.delay}"
+    return f"Tuning {arguments.learner} on {arguments.environment}{delay}"
