@@ -14,7 +14,13 @@ from jaxbio.figures.advice import advice as draw_advice
 from jaxbio.figures.phase import phase as draw_phase
 from jaxbio.figures.regimes import regimes as draw_regimes
 from jaxbio.lab.advise import FAMILIES, advise
-from jaxbio.lab.phase import boundary, contestants, phase_diagram, ratios, utility_family
+from jaxbio.lab.phase import (
+    contestants,
+    helpful_delays,
+    phase_diagram,
+    ratios,
+    utility_family,
+)
 from jaxbio.lab.regimes import four_regimes, regimes, swapping_states, turning_losses
 from jaxbio.plot import Look
 
@@ -54,17 +60,17 @@ def test_ratios_keep_the_pairing_of_runs() -> None:
     np.testing.assert_allclose(found.high, 2)
 
 
-def test_the_boundary_is_where_the_ratio_is_one() -> None:
-    rows = [[2.0, 1.0, 0.5], [0.5, 4.0, 0.25], [0.9, 0.9, 0.9], [2.0, 2.0, 2.0]]
+def test_states_help_from_one_delay_to_another() -> None:
+    rows = [[2.0, 0.5, 0.5], [1.0, 0.25, 4.0], [0.9, 0.9, 0.9], [2.0, 2.0, 2.0], [0.5, 2.0, 0.25]]
     data = xr.Dataset(
         {"ratio": (("wrapper", "states", "delay"), [rows])},
-        {"wrapper": ["w"], "states": [1, 2, 3, 4], "delay": [1, 3, 7]},
+        {"wrapper": ["w"], "states": [1, 2, 3, 4, 5], "delay": [1, 3, 7]},
     )
-    found = boundary(data, "w").values
-    # The logarithms of 1 + d are 1, 2, 3 times ln 2; in the second row the last fall counts, and
-    # ln 4 and ln 1/4 meet 0 half way.
-    np.testing.assert_allclose(found[:3], [3, 2**2.5 - 1, 1])
-    assert np.isnan(found[3])
+    found = helpful_delays(data, "w").transpose("states", "end").values
+    # The logarithms of 1 + d are 1, 2, 3 times ln 2, those of the ratios whole multiples of it: the
+    # line crosses half way (2**1.5), then half way again (2**2.5), then a third of the way back.
+    expected = [[2**1.5 - 1, 7], [1, 2**2.5 - 1], [1, 7], [np.nan] * 2, [2 ** (2 + 1 / 3) - 1, 7]]
+    np.testing.assert_allclose(found, expected)
 
 
 # --- the phase diagram

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbio import netcdf
-from jaxbio.lab.phase import boundary, phase_diagram
+from jaxbio.lab.phase import helpful_delays, phase_diagram
 from jaxbio.workers import number_of_workers
 
 
@@ -41,7 +41,7 @@ def study(options: Any) -> dict[str, Any]:
     )
     numbers = netcdf.save(data, options.folder / f"{_name(options)}.nc")
     files = [str(path) for path in (numbers, *_figures(data, options))]
-    return {"files": files, "boundary": boundaries(data)}
+    return {"files": files, "ranges": ranges(data)}
 
 
 def _name(options: Any) -> str:
@@ -59,33 +59,35 @@ def _figures(data: xr.Dataset, options: Any) -> list[Path]:
     return list(made.values())
 
 
-def boundaries(data: xr.Dataset) -> list[dict[str, Any]]:
-    """For every wrapper, K, T and S: the least delay from which on it is no worse, and the band."""
+def ranges(data: xr.Dataset) -> list[dict[str, Any]]:
+    """For every wrapper, K, T and S: the delays at which states help, or surely do."""
     rows = []
     for wrapper in map(str, data.wrapper.values):
-        ends = [boundary(data, wrapper, which) for which in ("low", "ratio", "high")]
-        for place in ends[0].stack(place=("actions", "horizon", "states")).place.values:
+        ends = {which: helpful_delays(data, wrapper, which) for which in ("ratio", "high")}
+        places = ends["ratio"].isel(end=0).stack(place=("actions", "horizon", "states")).place
+        for place in places.values:
             point = dict(zip(("actions", "horizon", "states"), map(int, place), strict=True))
-            found = [float(end.sel(point)) for end in ends]
-            named = zip(("from", "delay", "to"), map(_or_none, found), strict=True)
-            rows.append({"wrapper": wrapper, **point, **dict(named)})
+            found = {name: _or_none(end.sel(point).values) for name, end in ends.items()}
+            rows.append(
+                {"wrapper": wrapper, **point, "helps": found["ratio"], "surely": found["high"]}
+            )
     return rows
 
 
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else round(value, 2)
+def _or_none(ends: np.ndarray) -> list[float] | None:
+    return None if np.isnan(ends).any() else [round(float(end), 2) for end in ends]
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """The boundary as a table, and where the files are."""
-    head = f"{'wrapper':<12}{'K':>4}{'T':>9}{'S':>5}   no worse than its base from delay"
+    """The ranges as a table, and where the files are."""
+    head = f"{'wrapper':<12}{'K':>4}{'T':>9}{'S':>5}   {'helps at delays':<20}surely (95 %)"
     rows = [
         f"{row['wrapper']:<12}{row['actions']:>4}{row['horizon']:>9,}{row['states']:>5}   "
-        f"{_shown(row['delay'])}  (95 %: {_shown(row['from'])} to {_shown(row['to'])})"
-        for row in found["boundary"]
+        f"{_shown(row['helps']):<20}{_shown(row['surely'])}"
+        for row in found["ranges"]
     ]
     return "\n".join([head, *rows, *found["files"]])
 
 
-def _shown(delay: float | None) -> str:
-    return "none in the grid" if delay is None else f"{delay:,.0f}"
+def _shown(ends: list[float] | None) -> str:
+    return "none of the grid" if ends is None else f"{ends[0]:,.0f} to {ends[1]:,.0f}"

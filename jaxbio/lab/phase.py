@@ -139,27 +139,38 @@ def ratios(
     return xr.Dataset({name: wrappers.copy(data=value) for name, value in named.items()})
 
 
-def boundary(data: xr.Dataset, wrapper: str, which: str = "ratio") -> xr.DataArray:
-    """The least delay from which on a wrapper is no worse than the base: [..., states].
+def helpful_delays(data: xr.Dataset, wrapper: str, which: str = "ratio") -> xr.DataArray:
+    """The delays around its best one at which a wrapper is no worse than the base.
 
-    Between two cells the logarithm of the ratio is a straight line over that of 1 + d. NaN where
-    the base wins at every delay; the least delay of the grid where it wins at none.
-    which: "ratio", or "low" and "high" for the ends of the interval: there the band begins and
-    ends.
+    At short delays there is nothing to gain, at very long ones no learner learns: where states
+    help, they do so from one delay to another (the dimension `end`). Between two cells the
+    logarithm of the ratio is a straight line over that of 1 + d. NaN where the base wins at every
+    delay; the first or last delay of the grid where the range goes on beyond it. [..., states, 2].
+    which: "ratio"; or an end of its interval: "high" for the delays at which the wrapper is surely
+    no worse, "low" for those at which it may not be.
     """
     values = data[which].sel(wrapper=wrapper).transpose(..., "delay")
     x = np.log1p(np.asarray(data["delay"], float))
-    found = np.apply_along_axis(_last_crossing, -1, np.log(values.values), x)
-    return values.isel(delay=0, drop=True).copy(data=found)
+    found = np.apply_along_axis(_below, -1, np.log(values.values), x)
+    dims, coords = values.isel(delay=0, drop=True).dims, values.drop_vars("delay").coords
+    return xr.DataArray(found, coords | {"end": ["from", "to"]}, (*dims, "end"))
 
 
-def _last_crossing(values: np.ndarray, x: np.ndarray) -> float:
-    """Where a line through (x, values) falls below 0 for the last time, as a delay."""
-    above = np.flatnonzero(~(values <= 0))
-    if not above.size:
-        return float(np.expm1(x[0]))
-    last = above[-1]
-    if last == len(x) - 1:
-        return np.nan
-    share = values[last] / (values[last] - values[last + 1])
-    return float(np.expm1(x[last] + share * (x[last + 1] - x[last])))
+def _below(values: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """[2]: the ends of the stretch around the least value that is not above 0, as delays."""
+    best = int(np.argmin(values))
+    if not values[best] <= 0:
+        return np.array([np.nan, np.nan])
+    ends = []
+    for side in (np.arange(best, -1, -1), np.arange(best, len(values))):
+        above = np.flatnonzero(values[side] > 0)
+        ends.append(
+            _crossing(values, x, *side[above[0] - 1 : above[0] + 1]) if above.size else x[side[-1]]
+        )
+    return np.expm1(ends)
+
+
+def _crossing(values: np.ndarray, x: np.ndarray, inside: int, outside: int) -> float:
+    """Where the line between two points meets 0."""
+    share = values[inside] / (values[inside] - values[outside])
+    return float(x[inside] + share * (x[outside] - x[inside]))
