@@ -22,6 +22,7 @@ LAYERS = (  # each may import from the layers above it, and from its own where t
     ("record", "blocks", "workers", "netcdf"),
     DRIVERS,
     ("experiments",),
+    ("lab",),
     ("plot",),
     ("figures",),
     ("report",),

@@ -1,0 +1,288 @@
+"""The theorems' bounds against many runs: how often is each exceeded, and how loose is it?
+
+A theorem says: with probability at least 1 - delta the regret is at most a bound. Here the learner
+that it supposes is played many times, on delays that are the same in all runs, and the share of
+runs above the bound gets an exact (Clopper-Pearson) interval.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbio import checks
+from jaxbio.environment.delays import TableDelay, realised_delays
+from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
+from jaxbio.environment.instances import make_environment
+from jaxbio.lab.lemmas import LEMMAS, Lemma, Terms
+from jaxbio.lab.theorems import EXPECTATIONS, GUARANTEES, Expectation, Guarantee
+from jaxbio.lab.watched import watched
+from jaxbio.sweep import sweep
+
+LEVEL = 0.95  # of all intervals
+MEAN_RUNS = 1_000  # a mean needs fewer runs than a far quantile, and Tsallis-INF is slower
+HOLDS, VIOLATED, UNDECIDED = "holds", "violated", "undecided"
+
+
+def check_guarantees(
+    env: Environment | None = None,
+    *,
+    horizons: Sequence[int] = (1_000, 10_000),
+    deltas: Sequence[float] = (0.2, 0.05, 0.01),
+    runs: int = 10_000,
+    seed: int = 0,
+    guarantees: Sequence[Guarantee] = GUARANTEES,
+    expectations: Sequence[Expectation] = EXPECTATIONS,
+    lemmas: Sequence[Lemma] = LEMMAS,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> xr.Dataset:
+    """Play the learner of every guarantee `runs` times and compare its regret with the bound.
+
+    Args:
+      env: a problem with stochastic losses; by default "paper-utility". Random delays are
+        drawn once for all runs: the theorems are about one sequence.
+      horizons, deltas: every pair is a game of its own.
+      guarantees, expectations: what is tested, with high probability and on average; the latter
+        with at most 1,000 runs. lemmas: what is checked in every run of a guarantee.
+      store: a folder for finished blocks; the same call goes on where it was interrupted.
+    Returns:
+      A Dataset. [guarantee, horizon, delta]: bound; regret_quantile at 1 - delta, with quantile_low
+      and quantile_high; ratio, bound / regret_quantile; exceeded, runs above the bound, with
+      share_low and share_high, the Clopper-Pearson interval of their share; verdict; dominant, the
+      largest term. [..., term]: terms. [lemma, horizon, delta]: failures, in runs; tightness, the
+      share of the limit that the closest run reaches; lemma_verdict. [expectation, horizon]:
+      expected_bound, regret_mean, mean_low, mean_high, expected_verdict. Intervals are of 95 %.
+    """
+    env = make_environment("paper-utility") if env is None else env
+    check_environment(env)
+    if np.ndim(env.losses.all_means()) != 1:
+        raise ValueError(
+            "the guarantees are for stochastic losses, but the environment has "
+            f"{type(env.losses).__name__}"
+        )
+    axes = {
+        "horizon": [checks.integer("horizons", one, 2, MAX_HORIZON) for one in horizons],
+        "delta": [checks.probability_of_error("deltas", one) for one in deltas],
+    }
+    used = [lemma for lemma in lemmas if lemma.about in {one.name for one in guarantees}]
+    env = written_down(env, seed, max(axes["horizon"]))
+    given = {"seed": seed, "rounds": 1, "keep": "finals", "progress": progress}
+    learners = {one.name: _on_delta(one.learner, env) for one in guarantees}
+    played = sweep(env, learners, axes, runs=runs, store=_part(store, "probable"), **given)
+    games = {T: _game(env, seed, T) for T in axes["horizon"]}
+    parts = [_tested(guarantees, played, games, axes), _checked(used, played, games, axes)]
+    if expectations:
+        learners = {one.name: one.learner for one in expectations}
+        axis, fewer = {"horizon": axes["horizon"]}, min(runs, MEAN_RUNS)
+        means = sweep(env, learners, axis, runs=fewer, store=_part(store, "expected"), **given)
+        parts.append(_averaged(expectations, means, games))
+    return xr.merge(parts).assign_attrs(
+        title="jaxbio guarantees",
+        runs=runs,
+        mean_runs=min(runs, MEAN_RUNS),
+        seed=str(seed),
+        actions=env.num_actions,
+        states=env.num_states,
+        mean_delay=float(np.mean(games[max(games)]["delays"])),
+    )
+
+
+def written_down(env: Environment, seed: Any, rounds: int) -> Environment:
+    """The same problem with one sequence of delays for all runs: that of run 0."""
+    if env.delays.written_down:
+        return env
+    return dataclasses.replace(env, delays=TableDelay(realised_delays(env.delays, seed, rounds)))
+
+
+def _on_delta(learner: Any, env: Environment) -> Any:
+    """As a sweep takes it: MetaBIO under observation, a function of delta where delta matters."""
+    if hasattr(learner, "learn"):
+        return watched(learner, env)
+    return lambda delta: watched(learner(delta), env)
+
+
+def _part(store: Any, name: str) -> Path | None:
+    return None if store is None else Path(store) / name
+
+
+def _game(env: Environment, seed: Any, horizon: int) -> Terms:
+    """The numbers that bounds are made of; delays as they are, not cut at the horizon."""
+    return {
+        "horizon": horizon,
+        "num_actions": env.num_actions,
+        "num_states": env.num_states,
+        "delays": realised_delays(env.delays, seed, horizon),
+    }
+
+
+# --- with high probability
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One guarantee at one horizon and delta; fields as `check_guarantees` returns them."""
+
+    bound: float
+    regret_quantile: float
+    quantile_low: float
+    quantile_high: float
+    exceeded: int
+    share_low: float
+    share_high: float
+    verdict: str
+    dominant: str
+    terms: dict[str, float]
+
+    @property
+    def ratio(self) -> float:
+        return self.bound / self.regret_quantile if self.regret_quantile > 0 else np.inf
+
+
+def exceedance(count: int, runs: int) -> tuple[float, float]:
+    """The Clopper-Pearson interval of a share, from `count` of `runs`."""
+    from scipy import stats  # takes half a second to import
+
+    found = stats.binomtest(count, runs).proportion_ci(LEVEL, "exact")
+    return float(found.low), float(found.high)
+
+
+def upper_quantile(regret: np.ndarray, delta: float) -> tuple[float, float, float]:
+    """The least value that at most a share delta of regret [runs] exceeds, with its interval from
+    order statistics; NaN where runs are too few for an end of it.
+    """
+    from scipy import stats
+
+    value = float(np.quantile(regret, 1 - delta, method="inverted_cdf"))
+    interval = stats.quantile_test(regret, p=1 - delta).confidence_interval(LEVEL)
+    return value, float(interval.low), float(interval.high)
+
+
+def judged(low: float, high: float, allowed: float) -> str:
+    """What an interval of a share says about "at most `allowed`"."""
+    if low > allowed:
+        return VIOLATED
+    return HOLDS if high <= allowed or low == allowed == 0 else UNDECIDED
+
+
+def compared(guarantee: Guarantee, regret: np.ndarray, terms: Terms) -> Outcome:
+    """One guarantee against the final regret [runs] of its learner."""
+    bound = guarantee.bound(**terms)
+    exceeded = int((regret > bound.total).sum())
+    share = exceedance(exceeded, len(regret))
+    return Outcome(
+        bound.total,
+        *upper_quantile(regret, terms["delta"]),
+        exceeded,
+        *share,
+        judged(*share, terms["delta"]),
+        max(bound.terms, key=lambda term: bound.terms[term]),
+        bound.terms,
+    )
+
+
+def _facts(played: xr.Dataset, learner: str, horizon: int, delta: float) -> xr.Dataset:
+    """All that is known of the runs of a learner at a point; a learner without delta has one."""
+    where = {"horizon": horizon, "delta": delta}
+    return played.sel(learner=learner).sel({k: v for k, v in where.items() if k in played.dims})
+
+
+def _table(names: Sequence[str], axes: dict[str, list], entry: Callable[..., Any]) -> np.ndarray:
+    """Objects [names, horizon, delta] made by entry(index of the name, horizon, delta)."""
+    made = np.empty((len(names), len(axes["horizon"]), len(axes["delta"])), object)
+    for index in np.ndindex(made.shape):
+        i, j, k = index
+        made[index] = entry(i, axes["horizon"][j], axes["delta"][k])
+    return made
+
+
+def _each(objects: np.ndarray, field: str) -> np.ndarray:
+    values = np.array([getattr(one, field) for one in objects.ravel()])
+    return values.reshape(objects.shape)
+
+
+def _tested(
+    guarantees: Sequence[Guarantee], played: xr.Dataset, games: dict[int, Terms], axes: dict
+) -> xr.Dataset:
+    def entry(i: int, horizon: int, delta: float) -> Outcome:
+        facts = _facts(played, guarantees[i].name, horizon, delta)
+        return compared(guarantees[i], facts.final_regret.values, games[horizon] | {"delta": delta})
+
+    names = [one.name for one in guarantees]
+    outcomes, dims = _table(names, axes, entry), ("guarantee", *axes)
+    fields = [field.name for field in dataclasses.fields(Outcome) if field.name != "terms"]
+    data: dict[str, Any] = {name: (dims, _each(outcomes, name)) for name in [*fields, "ratio"]}
+    terms = list(dict.fromkeys(term for one in outcomes.ravel() for term in one.terms))
+    shares = [[one.terms.get(term, np.nan) for term in terms] for one in outcomes.ravel()]
+    data["terms"] = ((*dims, "term"), np.reshape(shares, (*outcomes.shape, len(terms))))
+    data["certified"] = ("guarantee", [one.certified for one in guarantees])
+    return xr.Dataset(data, {"guarantee": names, "term": terms, **axes})
+
+
+# --- in every run
+
+
+@dataclass(frozen=True)
+class Check:
+    """One lemma at one horizon and delta."""
+
+    failures: int
+    tightness: float
+    lemma_verdict: str
+
+
+def checked(lemma: Lemma, facts: xr.Dataset, terms: Terms) -> Check:
+    """One lemma in the runs of its learner."""
+    value, limit = lemma.value(facts, terms), lemma.limit(terms)
+    failures = int((value > limit).sum())
+    share = exceedance(failures, len(value))
+    closest = float(value.max() / limit) if limit else float("nan")
+    return Check(failures, closest, judged(*share, lemma.allowed(terms["delta"])))
+
+
+def _checked(
+    lemmas: Sequence[Lemma], played: xr.Dataset, games: dict[int, Terms], axes: dict
+) -> xr.Dataset:
+    def entry(i: int, horizon: int, delta: float) -> Check:
+        facts = _facts(played, lemmas[i].about, horizon, delta)
+        return checked(lemmas[i], facts, games[horizon] | {"delta": delta})
+
+    names = [lemma.name for lemma in lemmas]
+    checks_made = _table(names, axes, entry)
+    fields = [field.name for field in dataclasses.fields(Check)]
+    data = {name: (("lemma", *axes), _each(checks_made, name)) for name in fields}
+    return xr.Dataset(data, {"lemma": names, **axes})
+
+
+# --- on average
+
+
+def _averaged(
+    expectations: Sequence[Expectation], played: xr.Dataset, games: dict[int, Terms]
+) -> xr.Dataset:
+    from scipy import stats
+
+    rows = []
+    for one in expectations:
+        for horizon, terms in games.items():
+            regret = played.final_regret.sel(learner=one.name, horizon=horizon).values
+            bound = one.bound(**terms).total
+            interval = stats.ttest_1samp(regret, 0).confidence_interval(LEVEL)
+            verdict = judged(interval.low, interval.high, bound)
+            rows.append((bound, regret.mean(), interval.low, interval.high, verdict))
+    names = ("expected_bound", "regret_mean", "mean_low", "mean_high", "expected_verdict")
+    shape = (len(expectations), len(games))
+    data = {
+        name: (("expectation", "horizon"), np.reshape(column, shape))
+        for name, column in zip(names, zip(*rows, strict=True), strict=True)
+    }
+    return xr.Dataset(
+        data, {"expectation": [one.name for one in expectations], "horizon": list(games)}
+    )
