@@ -226,7 +226,7 @@ def _add_guarantees(commands: Any) -> None:
     made.add_argument("--delay", help="50, laplace:50,25, ...; random ones are drawn once")
     made.add_argument("--horizons", type=int, nargs="+", default=[1_000, 10_000], metavar="T")
     made.add_argument("--deltas", type=float, nargs="+", default=[0.2, 0.05, 0.01])
-    _study(made, "guarantees", runs=10_000)
+    _study(made, "guarantees", runs=4_000)
 
 
 def _study(made: argparse.ArgumentParser, name: str, runs: int) -> None:

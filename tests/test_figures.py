@@ -79,24 +79,28 @@ def _tick_labels(axis: Axis) -> list[Text]:
     return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
 
 
+def assert_readable(name: str, figure: Figure) -> None:
+    """Nothing that is written overlaps, is clipped or is too small."""
+    written = texts(figure)
+    boxes = [(t.get_text(), t.get_window_extent()) for t in written]
+    for (one, a), (other, b) in combinations(boxes, 2):
+        apart = a.x1 <= b.x0 or b.x1 <= a.x0 or a.y1 <= b.y0 or b.y1 <= a.y0
+        assert apart, f"{name}: {one!r} overlaps {other!r}"
+    for text, box in boxes:
+        assert box.x0 >= 0, f"{name}: {text!r} is cut at the left"
+        assert box.y0 >= 0, f"{name}: {text!r} is cut at the bottom"
+        assert box.x1 <= figure.bbox.x1, f"{name}: {text!r} is cut at the right"
+        assert box.y1 <= figure.bbox.y1, f"{name}: {text!r} is cut at the top"
+    assert all(float(t.get_fontsize()) >= 9 for t in written)
+
+
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])
 @pytest.mark.parametrize("number", EXPERIMENTS)
 def test_nothing_that_is_written_overlaps_or_is_clipped(
     all_drawings: dict[int, list[Drawing]], number: int, look: Look
 ) -> None:
     for drawing in all_drawings[number]:
-        figure = drawing.figure(look)
-        written = texts(figure)
-        boxes = [(t.get_text(), t.get_window_extent()) for t in written]
-        for (one, a), (other, b) in combinations(boxes, 2):
-            apart = a.x1 <= b.x0 or b.x1 <= a.x0 or a.y1 <= b.y0 or b.y1 <= a.y0
-            assert apart, f"{drawing.name}: {one!r} overlaps {other!r}"
-        for text, box in boxes:
-            assert box.x0 >= 0, f"{drawing.name}: {text!r} is cut at the left"
-            assert box.y0 >= 0, f"{drawing.name}: {text!r} is cut at the bottom"
-            assert box.x1 <= figure.bbox.x1, f"{drawing.name}: {text!r} is cut at the right"
-            assert box.y1 <= figure.bbox.y1, f"{drawing.name}: {text!r} is cut at the top"
-        assert all(float(t.get_fontsize()) >= 9 for t in written)
+        assert_readable(drawing.name, drawing.figure(look))
 
 
 def test_every_experiment_has_its_figures(all_drawings: dict[int, list[Drawing]]) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, NullLocator
 
 from jaxbio.plot import (
     End,
@@ -18,6 +17,7 @@ from jaxbio.plot import (
     shades,
     text_inches,
     thousands,
+    ticks_at,
 )
 
 DASHES = (0, (5, 2.5))
@@ -34,9 +34,9 @@ def bounds_and_runs(data: xr.Dataset, look: Look) -> Figure:
     figure, axes = panels(
         [
             f"Regret and bound, delta = {delta:g}",
-            f"Bound / quantile of regret, T = {horizon:,}",
-            f"Share of runs above the bound, T = {horizon:,}",
-            "What the bound is made of",
+            f"Bound / quantile, T = {horizon:,}",
+            f"Runs above the bound, T = {horizon:,}",
+            f"Terms of the bound, T = {horizon:,}",
         ],
         look,
         heading="Bounds with high probability, tested",
@@ -45,6 +45,7 @@ def bounds_and_runs(data: xr.Dataset, look: Look) -> Figure:
         "1 - delta quantile of regret. Dashed: the theorem's bound. Intervals are of 95 %.",
         right=room_for([f"{max(names, key=len)}, bound", f"{max(names, key=len)}  88.8"]),
         height=2.9,
+        pad=11,
     )
     palette = colours(names, look)
     _over_horizons(axes[0], data.sel(delta=delta), palette, look)
@@ -56,9 +57,10 @@ def bounds_and_runs(data: xr.Dataset, look: Look) -> Figure:
 
 def _over_horizons(axes: Axes, data: xr.Dataset, palette: dict[str, str], look: Look) -> None:
     x = data.horizon.values
-    ends = [End("T", float(x[-1]), look.theme.muted)]
+    most = data.most_possible.values
+    ends = [End("most possible", float(most[-1]), look.theme.muted)]
     axes.set(xscale="log", yscale="log", xlabel="horizon T", ylabel="regret")
-    axes.plot(x, x, color=look.theme.muted, linewidth=1.2, linestyle=":")
+    axes.plot(x, most, color=look.theme.muted, linewidth=1.2, linestyle=":")
     for name, colour in palette.items():
         own = data.sel(guarantee=name)
         axes.plot(x, own.bound, color=colour, linestyle=DASHES, marker="o", markersize=4)
@@ -67,8 +69,8 @@ def _over_horizons(axes: Axes, data: xr.Dataset, palette: dict[str, str], look: 
         ends.append(End(f"{name}, bound", float(own.bound[-1]), colour))
         if float(own.regret_quantile[-1]) > 0:
             ends.append(End(name, float(own.regret_quantile[-1]), colour))
-    _few_ticks(axes, x)
-    thousands(axes)
+    ticks_at(axes, x.tolist())
+    thousands(axes, "y")
     label_ends(axes, ends, look)
 
 
@@ -82,8 +84,8 @@ def _looseness(axes: Axes, data: xr.Dataset, palette: dict[str, str], look: Look
         ends.append(End(f"{name}  {ratio[order][-1]:.3g}", float(ratio[order][-1]), colour))
     axes.axhline(1, color=look.theme.muted, linewidth=1.2, linestyle=":")
     axes.set_ylim(bottom=0)
-    _few_ticks(axes, x)
-    thousands(axes)
+    ticks_at(axes, x.tolist())
+    thousands(axes, "y")
     label_ends(axes, ends, look)
 
 
@@ -102,42 +104,36 @@ def _exceedance(axes: Axes, data: xr.Dataset, palette: dict[str, str], look: Loo
         total = int(own.exceeded.sum())
         ends.append(End(f"{name}  {total:,}", float(own.share_high[-1]), colour))
     axes.set_ylim(floor, 2 * float(deltas[-1]))
-    _few_ticks(axes, deltas)
-    thousands(axes)
+    ticks_at(axes, deltas.tolist())
+    thousands(axes, "y")
     label_ends(axes, ends, look)
 
 
 def _composition(axes: Axes, data: xr.Dataset, palette: dict[str, str], look: Look) -> None:
-    """A bar for each guarantee, cut into the terms of its bound, largest first."""
+    """A bar for each guarantee, cut into the shares of its terms, largest first."""
     inches = axes.get_position().width * axes.figure.get_size_inches()[0]  # type: ignore[union-attr]
-    longest = float(data.bound.max())
     for y, (name, colour) in enumerate(reversed(palette.items())):
         terms = data.terms.sel(guarantee=name).dropna("term").to_series()
-        terms = terms.sort_values(ascending=False)
+        shares = (terms / terms.sum()).sort_values(ascending=False)
         start = 0.0
-        for (term, value), hue in zip(terms.items(), shades(colour, len(terms), look), strict=True):
-            axes.barh(y, value, 0.42, start, color=hue, linewidth=0)
-            if text_inches(str(term)) < 0.9 * inches * value / longest:
-                axes.text(start + value / 2, y, str(term).replace("_", " "), ha="center",
-                          va="center", size=9.5, color=_on(hue, look))  # fmt: skip
-            start += float(value)
-        axes.text(0, y + 0.26, f"{name}: {start:,.0f}", va="bottom", color=look.theme.ink)
-    axes.set_xlim(0, longest)
+        for (term, share), hue in zip(
+            shares.items(), shades(colour, len(shares), look), strict=True
+        ):
+            word = str(term).replace("_", " ")
+            axes.barh(y, share, 0.42, start, color=hue, linewidth=0)
+            if text_inches(word) < inches * share:
+                axes.text(start + share / 2, y, word, ha="center", va="center", size=9.5,
+                          color=_on(hue))  # fmt: skip
+            start += float(share)
+        axes.text(0, y + 0.26, f"{name}: {terms.sum():,.0f}", va="bottom", color=look.theme.ink)
+    axes.set_xlim(0, 1)
     axes.set_ylim(-0.4, len(palette) - 0.3)
     axes.set_yticks([])
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel("regret")
-    thousands(axes, "x")
+    axes.set_xlabel("share of the bound")
 
 
-def _on(colour: str, look: Look) -> str:
+def _on(colour: str) -> str:
     """Black or white, whichever is easier to read on a colour."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "#ffffff"
-
-
-def _few_ticks(axes: Axes, values: np.ndarray) -> None:
-    """A logarithmic axis with a tick for each value that was played."""
-    axes.set_xticks(values)
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.xaxis.set_minor_locator(NullLocator())

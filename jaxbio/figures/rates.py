@@ -6,10 +6,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
 from jaxbio.lab.series import AXES, UNIFORM
-from jaxbio.plot import End, Look, colours, label_ends, panels, room_for, thousands
+from jaxbio.plot import End, Look, colours, label_ends, panels, room_for, thousands, ticks_at
 
 DASHES = (0, (5, 2.5))
 MARKS = {  # of matplotlib, and the same as a letter
@@ -29,35 +28,40 @@ def slopes(data: xr.Dataset, look: Look) -> Figure:
     data: as `measure_rates` returns it.
     """
     axes_there = [axis for axis in AXES if axis in data.axis.values]
-    texts = [_text(data.isel(line=i)) for i in range(data.sizes["line"])]
+    texts = [_text(data.isel(line=i), look) for i in range(data.sizes["line"])]
+    intervals = "" if look.narrow else ", with its 95 % bootstrap interval"
     figure, axes = panels(
-        [_title(data, axis) for axis in axes_there],
+        [_title(data, axis, look) for axis in axes_there],
         look,
         heading="How regret grows, and how the paper's rates do",
-        note=f"Mean final regret of {data.attrs['runs']:,} runs with 95 % intervals; numbers: the "
-        "slope of the line through the points, with its 95 % bootstrap interval. Dashed: the "
-        "paper's rate for the problem, moved to the height of the first learner.",
+        note=f"Mean final regret of {data.attrs['runs']:,} runs with 95 % intervals. Numbers: the "
+        f"slope of the line through the points{intervals}. Dashed: the paper's rate for the "
+        "problem, moved to the height of the first learner.",
         right=room_for(texts),
         height=3.3,
+        pad=11,
     )
     for panel, axis in zip(axes, axes_there, strict=True):
         _panel(panel, data.isel(line=data.axis.values == axis), axis, look)
     return figure
 
 
-def _title(data: xr.Dataset, axis: str) -> str:
+def _title(data: xr.Dataset, axis: str, look: Look) -> str:
+    """The problems with their marks; without "hard" and "paper" where room is scarce."""
     problems = dict.fromkeys(str(name) for name in data.problem.values[data.axis.values == axis])
-    return "   ".join(f"{_mark(name)[1]} {name}" for name in problems)
+    words = {name: name.partition("-")[2] if look.narrow else name for name in problems}
+    return "  ".join(f"{_mark(name)[1]} {word}" for name, word in words.items())
 
 
 def _mark(problem: str) -> tuple[str, str]:
     return MARKS.get(problem, ("v", "▼"))
 
 
-def _text(line: xr.Dataset) -> str:
+def _text(line: xr.Dataset, look: Look) -> str:
     slope, low, high = (float(line[name]) for name in ("slope", "slope_low", "slope_high"))
     sign = _mark(str(line.problem.values))[1]
-    return f"{sign} {line.learner.values} {slope:.2f} [{low:.2f}, {high:.2f}]"
+    interval = "" if look.narrow else f" [{low:.2f}, {high:.2f}]"
+    return f"{sign} {line.learner.values} {slope:.2f}{interval}"
 
 
 def _panel(axes: Axes, data: xr.Dataset, axis: str, look: Look) -> None:
@@ -68,17 +72,16 @@ def _panel(axes: Axes, data: xr.Dataset, axis: str, look: Look) -> None:
     for i in range(data.sizes["line"]):
         line = data.isel(line=i).dropna("point", subset=["value"])
         problem = str(line.problem.values)
-        ends.append(_line(axes, line, palette[str(line.learner.values)]))
+        ends.append(_line(axes, line, palette[str(line.learner.values)], look))
         if problem not in drawn:
             ends.append(_rate(axes, line, look))
         drawn.add(problem)
-    axes.set_xticks(np.unique(data.value.values[np.isfinite(data.value.values)]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    thousands(axes)
+    ticks_at(axes, data.value.values[np.isfinite(data.value.values)].tolist())
+    thousands(axes, "y")
     label_ends(axes, ends, look)
 
 
-def _line(axes: Axes, line: xr.Dataset, colour: str) -> End:
+def _line(axes: Axes, line: xr.Dataset, colour: str, look: Look) -> End:
     """Points with intervals and the fitted line; a mean that is not positive is left out."""
     x, mean = line.value.values, line.regret_mean.values
     seen = mean > 0
@@ -90,12 +93,12 @@ def _line(axes: Axes, line: xr.Dataset, colour: str) -> End:
     height = np.log(mean[seen]).mean() - slope * np.log(x[seen]).mean()
     fit = np.exp(height + slope * np.log(x))
     axes.plot(x, fit, color=colour, linewidth=1.4)
-    return End(_text(line), float(fit[-1]), colour)
+    return End(_text(line, look), float(fit[-1]), colour)
 
 
 def _rate(axes: Axes, line: xr.Dataset, look: Look) -> End:
     x, mean, rate = line.value.values, line.regret_mean.values, line.rate.values
-    moved = rate * np.exp(np.nanmean(np.log(np.where(mean > 0, mean, np.nan)) - np.log(rate)))
+    moved = rate * np.exp(np.mean(np.log(mean[mean > 0] / rate[mean > 0])))
     axes.plot(x, moved, color=look.theme.ink, linewidth=1.2, linestyle=DASHES)
     sign = _mark(str(line.problem.values))[1]
     return End(f"{sign} rate {float(line.rate_slope):.2f}", float(moved[-1]), look.theme.ink)

@@ -36,7 +36,7 @@ def check_guarantees(
     *,
     horizons: Sequence[int] = (1_000, 10_000),
     deltas: Sequence[float] = (0.2, 0.05, 0.01),
-    runs: int = 10_000,
+    runs: int = 4_000,
     seed: int = 0,
     guarantees: Sequence[Guarantee] = GUARANTEES,
     expectations: Sequence[Expectation] = EXPECTATIONS,
@@ -59,7 +59,8 @@ def check_guarantees(
       share_low and share_high, the Clopper-Pearson interval of their share; verdict; dominant, the
       largest term. [..., term]: terms. [lemma, horizon, delta]: failures, in runs; tightness, the
       share of the limit that the closest run reaches; lemma_verdict. [expectation, horizon]:
-      expected_bound, regret_mean, mean_low, mean_high, expected_verdict. Intervals are of 95 %.
+      expected_bound, regret_mean, mean_low, mean_high, expected_verdict. [horizon]: most_possible,
+      the regret of playing the worst action throughout. Intervals are of 95 %.
     """
     env = make_environment("paper-utility") if env is None else env
     check_environment(env)
@@ -84,6 +85,8 @@ def check_guarantees(
         axis, fewer = {"horizon": axes["horizon"]}, min(runs, MEAN_RUNS)
         means = sweep(env, learners, axis, runs=fewer, store=_part(store, "expected"), **given)
         parts.append(_averaged(expectations, means, games))
+    most = [most_possible(env, T) for T in games]
+    parts.append(xr.Dataset({"most_possible": ("horizon", most)}, {"horizon": list(games)}))
     return xr.merge(parts).assign_attrs(
         title="jaxbio guarantees",
         runs=runs,
@@ -100,6 +103,13 @@ def written_down(env: Environment, seed: Any, rounds: int) -> Environment:
     if env.delays.written_down:
         return env
     return dataclasses.replace(env, delays=TableDelay(realised_delays(env.delays, seed, rounds)))
+
+
+def most_possible(env: Environment, horizon: int) -> float:
+    """A ceiling on R_T without any learning: the largest gap in every round."""
+    rounds: Any = np.int32(horizon)
+    gaps = env.gaps(env.best_action(rounds))
+    return horizon * (1.0 if gaps is None else float(np.max(gaps)))
 
 
 def _on_delta(learner: Any, env: Environment) -> Any:
