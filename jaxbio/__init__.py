@@ -19,6 +19,8 @@ from jaxbio.environment.losses import (
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+from jaxbio.lab.guarantees import check_guarantees
+from jaxbio.lab.rates import measure_rates
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
 from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
@@ -66,10 +68,12 @@ __all__ = [
     "TsallisINF",
     "UniformDelay",
     "__version__",
+    "check_guarantees",
     "environment_names",
     "learner_names",
     "make_environment",
     "make_learner",
+    "measure_rates",
     "plan_sweep",
     "pytree",
     "ring_sizes",

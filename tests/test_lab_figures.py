@@ -12,7 +12,7 @@ from test_figures import LOOKS, assert_readable
 
 from jaxbio.figures.guarantees import bounds_and_runs
 from jaxbio.figures.rates import slopes
-from jaxbio.lab.guarantees import HOLDS
+from jaxbio.lab.intervals import HOLDS
 from jaxbio.lab.series import VALUES, default_series
 from jaxbio.lab.theorems import GUARANTEES
 from jaxbio.plot import Look, style

@@ -13,7 +13,8 @@ import jaxbio as jb
 from jaxbio import cli
 from jaxbio.commands import rates as command
 from jaxbio.lab import rates
-from jaxbio.lab.rates import fitted, mean_interval, measure_rates, slope
+from jaxbio.lab.intervals import of_mean
+from jaxbio.lab.rates import fitted, measure_rates, slope
 from jaxbio.lab.series import PROBLEMS, UNIFORM, Series, default_series
 
 X = np.array([10.0, 20.0, 40.0, 80.0])
@@ -53,7 +54,7 @@ def test_intervals_contain_the_slope_as_often_as_they_say(monkeypatch: pytest.Mo
     inside = np.mean([fit.low <= 0.5 <= fit.high for fit in fits])
     assert 0.87 <= inside <= 0.99
     assert np.mean([fit.slope for fit in fits]) == pytest.approx(0.5, abs=0.02)
-    mean, low, high = mean_interval(noisy(60, 0.5, 0))
+    mean, low, high = of_mean(noisy(60, 0.5, 0))
     assert (low < mean).all()
     assert (mean < high).all()
 

@@ -21,14 +21,14 @@ from jaxbio import checks
 from jaxbio.environment.delays import TableDelay, realised_delays
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 from jaxbio.environment.instances import make_environment
+from jaxbio.lab.intervals import judged, of_mean, of_quantile, of_share
 from jaxbio.lab.lemmas import LEMMAS, Lemma, Terms
 from jaxbio.lab.theorems import EXPECTATIONS, GUARANTEES, Expectation, Guarantee
 from jaxbio.lab.watched import watched
 from jaxbio.sweep import sweep
 
-LEVEL = 0.95  # of all intervals
 MEAN_RUNS = 1_000  # a mean needs fewer runs than a far quantile, and Tsallis-INF is slower
-HOLDS, VIOLATED, UNDECIDED = "holds", "violated", "undecided"
+TRIVIAL = "cannot fail"  # the bound is no smaller than any regret that is possible
 
 
 def check_guarantees(
@@ -56,46 +56,53 @@ def check_guarantees(
     Returns:
       A Dataset. [guarantee, horizon, delta]: bound; regret_quantile at 1 - delta, with quantile_low
       and quantile_high; ratio, bound / regret_quantile; exceeded, runs above the bound, with
-      share_low and share_high, the Clopper-Pearson interval of their share; verdict; dominant, the
+      share_low and share_high, the Clopper-Pearson interval of their share; verdict ("holds",
+      "violated", "undecided", or "cannot fail" where no regret could be larger); dominant, the
       largest term. [..., term]: terms. [lemma, horizon, delta]: failures, in runs; tightness, the
       share of the limit that the closest run reaches; lemma_verdict. [expectation, horizon]:
       expected_bound, regret_mean, mean_low, mean_high, expected_verdict. [horizon]: most_possible,
       the regret of playing the worst action throughout. Intervals are of 95 %.
     """
+    axes = {
+        "horizon": [checks.integer("horizons", one, 2, MAX_HORIZON) for one in horizons],
+        "delta": [checks.probability_of_error("deltas", one) for one in deltas],
+    }
     env = make_environment("paper-utility") if env is None else env
+    env = written_down(_with_means(env), seed, max(axes["horizon"]))
+    games = {T: _game(env, seed, T) for T in axes["horizon"]}
+    given = {"seed": seed, "rounds": 1, "keep": "finals", "progress": progress}
+    learners = {one.name: _on_delta(one.learner, env) for one in guarantees}
+    played = sweep(env, learners, axes, runs=runs, store=_part(store, "probable"), **given)
+    used = [lemma for lemma in lemmas if lemma.about in learners]
+    parts = [_tested(guarantees, played, games, env), _checked(used, played, games)]
+    if expectations:
+        learners = {one.name: one.learner for one in expectations}
+        axes, fewer = {"horizon": axes["horizon"]}, min(runs, MEAN_RUNS)
+        means = sweep(env, learners, axes, runs=fewer, store=_part(store, "expected"), **given)
+        parts.append(_averaged(expectations, means, games))
+    return xr.merge(parts).assign_attrs(_about(env, games, runs, seed))
+
+
+def _with_means(env: Environment) -> Environment:
     check_environment(env)
     if np.ndim(env.losses.all_means()) != 1:
         raise ValueError(
             "the guarantees are for stochastic losses, but the environment has "
             f"{type(env.losses).__name__}"
         )
-    axes = {
-        "horizon": [checks.integer("horizons", one, 2, MAX_HORIZON) for one in horizons],
-        "delta": [checks.probability_of_error("deltas", one) for one in deltas],
+    return env
+
+
+def _about(env: Environment, games: dict[int, Terms], runs: int, seed: int) -> dict[str, Any]:
+    return {
+        "title": "jaxbio guarantees",
+        "runs": runs,
+        "mean_runs": min(runs, MEAN_RUNS),
+        "seed": str(seed),
+        "actions": env.num_actions,
+        "states": env.num_states,
+        "mean_delay": float(np.mean(games[max(games)]["delays"])),
     }
-    used = [lemma for lemma in lemmas if lemma.about in {one.name for one in guarantees}]
-    env = written_down(env, seed, max(axes["horizon"]))
-    given = {"seed": seed, "rounds": 1, "keep": "finals", "progress": progress}
-    learners = {one.name: _on_delta(one.learner, env) for one in guarantees}
-    played = sweep(env, learners, axes, runs=runs, store=_part(store, "probable"), **given)
-    games = {T: _game(env, seed, T) for T in axes["horizon"]}
-    parts = [_tested(guarantees, played, games, axes), _checked(used, played, games, axes)]
-    if expectations:
-        learners = {one.name: one.learner for one in expectations}
-        axis, fewer = {"horizon": axes["horizon"]}, min(runs, MEAN_RUNS)
-        means = sweep(env, learners, axis, runs=fewer, store=_part(store, "expected"), **given)
-        parts.append(_averaged(expectations, means, games))
-    most = [most_possible(env, T) for T in games]
-    parts.append(xr.Dataset({"most_possible": ("horizon", most)}, {"horizon": list(games)}))
-    return xr.merge(parts).assign_attrs(
-        title="jaxbio guarantees",
-        runs=runs,
-        mean_runs=min(runs, MEAN_RUNS),
-        seed=str(seed),
-        actions=env.num_actions,
-        states=env.num_states,
-        mean_delay=float(np.mean(games[max(games)]["delays"])),
-    )
 
 
 def written_down(env: Environment, seed: Any, rounds: int) -> Environment:
@@ -156,60 +163,39 @@ class Outcome:
         return self.bound / self.regret_quantile if self.regret_quantile > 0 else np.inf
 
 
-def exceedance(count: int, runs: int) -> tuple[float, float]:
-    """The Clopper-Pearson interval of a share, from `count` of `runs`."""
-    from scipy import stats  # takes half a second to import
-
-    found = stats.binomtest(count, runs).proportion_ci(LEVEL, "exact")
-    return float(found.low), float(found.high)
-
-
-def upper_quantile(regret: np.ndarray, delta: float) -> tuple[float, float, float]:
-    """The least value that at most a share delta of regret [runs] exceeds, with its interval from
-    order statistics; NaN where runs are too few for an end of it.
-    """
-    from scipy import stats
-
-    value = float(np.quantile(regret, 1 - delta, method="inverted_cdf"))
-    interval = stats.quantile_test(regret, p=1 - delta).confidence_interval(LEVEL)
-    return value, float(interval.low), float(interval.high)
-
-
-def judged(low: float, high: float, allowed: float) -> str:
-    """What an interval of a share says about "at most `allowed`"."""
-    if low > allowed:
-        return VIOLATED
-    return HOLDS if high <= allowed or low == allowed == 0 else UNDECIDED
-
-
-def compared(guarantee: Guarantee, regret: np.ndarray, terms: Terms) -> Outcome:
-    """One guarantee against the final regret [runs] of its learner."""
+def compared(guarantee: Guarantee, regret: np.ndarray, terms: Terms, most: float) -> Outcome:
+    """One guarantee against the final regret [runs] of its learner, which is `most` at most."""
     bound = guarantee.bound(**terms)
     exceeded = int((regret > bound.total).sum())
-    share = exceedance(exceeded, len(regret))
+    share = of_share(exceeded, len(regret))
+    verdict = TRIVIAL if bound.total >= most else judged(*share, terms["delta"])
     return Outcome(
         bound.total,
-        *upper_quantile(regret, terms["delta"]),
+        *of_quantile(regret, 1 - terms["delta"]),
         exceeded,
         *share,
-        judged(*share, terms["delta"]),
+        verdict,
         max(bound.terms, key=lambda term: bound.terms[term]),
         bound.terms,
     )
 
 
 def _facts(played: xr.Dataset, learner: str, horizon: int, delta: float) -> xr.Dataset:
-    """All that is known of the runs of a learner at a point; a learner without delta has one."""
-    where = {"horizon": horizon, "delta": delta}
-    return played.sel(learner=learner).sel({k: v for k, v in where.items() if k in played.dims})
+    """All that is known of the runs of a learner at a point."""
+    return played.sel(learner=learner, horizon=horizon, delta=delta)
 
 
-def _table(names: Sequence[str], axes: dict[str, list], entry: Callable[..., Any]) -> np.ndarray:
+def _axes(played: xr.Dataset) -> dict[str, list[Any]]:
+    return {name: played[name].values.tolist() for name in ("horizon", "delta")}
+
+
+def _table(names: Sequence[str], played: xr.Dataset, entry: Callable[..., Any]) -> np.ndarray:
     """Objects [names, horizon, delta] made by entry(index of the name, horizon, delta)."""
-    made = np.empty((len(names), len(axes["horizon"]), len(axes["delta"])), object)
+    horizons, deltas = _axes(played).values()
+    made = np.empty((len(names), len(horizons), len(deltas)), object)
     for index in np.ndindex(made.shape):
         i, j, k = index
-        made[index] = entry(i, axes["horizon"][j], axes["delta"][k])
+        made[index] = entry(i, horizons[j], deltas[k])
     return made
 
 
@@ -219,21 +205,24 @@ def _each(objects: np.ndarray, field: str) -> np.ndarray:
 
 
 def _tested(
-    guarantees: Sequence[Guarantee], played: xr.Dataset, games: dict[int, Terms], axes: dict
+    guarantees: Sequence[Guarantee], played: xr.Dataset, games: dict[int, Terms], env: Environment
 ) -> xr.Dataset:
+    most = {horizon: most_possible(env, horizon) for horizon in games}
+
     def entry(i: int, horizon: int, delta: float) -> Outcome:
-        facts = _facts(played, guarantees[i].name, horizon, delta)
-        return compared(guarantees[i], facts.final_regret.values, games[horizon] | {"delta": delta})
+        regret = _facts(played, guarantees[i].name, horizon, delta).final_regret.values
+        return compared(guarantees[i], regret, games[horizon] | {"delta": delta}, most[horizon])
 
     names = [one.name for one in guarantees]
-    outcomes, dims = _table(names, axes, entry), ("guarantee", *axes)
+    outcomes, dims = _table(names, played, entry), ("guarantee", "horizon", "delta")
     fields = [field.name for field in dataclasses.fields(Outcome) if field.name != "terms"]
     data: dict[str, Any] = {name: (dims, _each(outcomes, name)) for name in [*fields, "ratio"]}
     terms = list(dict.fromkeys(term for one in outcomes.ravel() for term in one.terms))
     shares = [[one.terms.get(term, np.nan) for term in terms] for one in outcomes.ravel()]
     data["terms"] = ((*dims, "term"), np.reshape(shares, (*outcomes.shape, len(terms))))
     data["certified"] = ("guarantee", [one.certified for one in guarantees])
-    return xr.Dataset(data, {"guarantee": names, "term": terms, **axes})
+    data["most_possible"] = ("horizon", list(most.values()))
+    return xr.Dataset(data, {"guarantee": names, "term": terms, **_axes(played)})
 
 
 # --- in every run
@@ -252,23 +241,21 @@ def checked(lemma: Lemma, facts: xr.Dataset, terms: Terms) -> Check:
     """One lemma in the runs of its learner."""
     value, limit = lemma.value(facts, terms), lemma.limit(terms)
     failures = int((value > limit).sum())
-    share = exceedance(failures, len(value))
+    share = of_share(failures, len(value))
     closest = float(value.max() / limit) if limit else float("nan")
     return Check(failures, closest, judged(*share, lemma.allowed(terms["delta"])))
 
 
-def _checked(
-    lemmas: Sequence[Lemma], played: xr.Dataset, games: dict[int, Terms], axes: dict
-) -> xr.Dataset:
+def _checked(lemmas: Sequence[Lemma], played: xr.Dataset, games: dict[int, Terms]) -> xr.Dataset:
     def entry(i: int, horizon: int, delta: float) -> Check:
         facts = _facts(played, lemmas[i].about, horizon, delta)
         return checked(lemmas[i], facts, games[horizon] | {"delta": delta})
 
     names = [lemma.name for lemma in lemmas]
-    checks_made = _table(names, axes, entry)
+    checks_made, dims = _table(names, played, entry), ("lemma", "horizon", "delta")
     fields = [field.name for field in dataclasses.fields(Check)]
-    data = {name: (("lemma", *axes), _each(checks_made, name)) for name in fields}
-    return xr.Dataset(data, {"lemma": names, **axes})
+    data = {name: (dims, _each(checks_made, name)) for name in fields}
+    return xr.Dataset(data, {"lemma": names, **_axes(played)})
 
 
 # --- on average
@@ -277,16 +264,13 @@ def _checked(
 def _averaged(
     expectations: Sequence[Expectation], played: xr.Dataset, games: dict[int, Terms]
 ) -> xr.Dataset:
-    from scipy import stats
-
     rows = []
     for one in expectations:
         for horizon, terms in games.items():
             regret = played.final_regret.sel(learner=one.name, horizon=horizon).values
             bound = one.bound(**terms).total
-            interval = stats.ttest_1samp(regret, 0).confidence_interval(LEVEL)
-            verdict = judged(interval.low, interval.high, bound)
-            rows.append((bound, regret.mean(), interval.low, interval.high, verdict))
+            mean, low, high = of_mean(regret)
+            rows.append((bound, mean, low, high, judged(float(low), float(high), bound)))
     names = ("expected_bound", "regret_mean", "mean_low", "mean_high", "expected_verdict")
     shape = (len(expectations), len(games))
     data = {

@@ -19,10 +19,10 @@ import xarray as xr
 
 from jaxbio import checks
 from jaxbio.environment.environment import MAX_HORIZON
+from jaxbio.lab.intervals import LEVEL, of_mean
 from jaxbio.lab.series import HORIZON, VALUES, Series, default_series, learner
 from jaxbio.sweep import sweep
 
-LEVEL = 0.95
 RESAMPLES = 2_000
 BATCH = 50  # resamples in memory at once
 RUNS_PER_INSTANCE = 8  # of problems with seeds
@@ -132,17 +132,8 @@ class Line:
 
 def _line(one: Series, name: str, values: np.ndarray, seed: int) -> Line:
     """values: [points, units]."""
-    mean, low, high = mean_interval(values)
+    mean, low, high = of_mean(values)
     return Line(one, name, mean, low, high, fitted(np.array(one.values), values, seed))
-
-
-def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean of values [points, units] over units, and both ends of Student's interval: [points]."""
-    from scipy import stats  # takes half a second to import
-
-    mean = values.mean(axis=1)
-    reach = stats.t.ppf((1 + LEVEL) / 2, values.shape[1] - 1) * stats.sem(values, axis=1)
-    return mean, mean - reach, mean + reach
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> Any:
@@ -157,7 +148,7 @@ def slope(x: np.ndarray, y: np.ndarray) -> Any:
 
 def fitted(x: np.ndarray, values: np.ndarray, seed: int) -> Fit:
     """The slope of mean regret over x [points], from values [points, units]."""
-    from scipy import stats
+    from scipy import stats  # takes half a second to import
 
     def of_means(*columns: np.ndarray, axis: int) -> Any:
         return slope(x, np.stack([column.mean(axis=axis) for column in columns]))
