@@ -56,7 +56,14 @@ def rows(data: xr.Dataset) -> dict[str, list[dict[str, Any]]]:
 
 
 def _records(data: xr.Dataset) -> list[dict[str, Any]]:
-    return data.to_dataframe().reset_index().to_dict("records")
+    """A dict for each row; None for what is not a number, as JSON has it."""
+    found = data.to_dataframe().reset_index().to_dict("records")
+    return [{str(name): None if value != value else value for name, value in row.items()}
+            for row in found]  # fmt: skip
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
 def as_text(found: dict[str, list[dict[str, Any]]], folder: Path) -> str:
@@ -75,7 +82,7 @@ def as_text(found: dict[str, list[dict[str, Any]]], folder: Path) -> str:
     for row in found["lemmas"]:
         lines.append(
             f"{row['lemma']:<36}{row['horizon']:>9,}{row['delta']:>8g}{row['failures']:>10,}"
-            f"{row['tightness']:>11.3f}  {row['verdict']}"
+            f"{_share(row['tightness']):>11}  {row['verdict']}"
         )
     if "expectations" in found:
         lines += ["", f"{'in expectation':<26}{'T':>9}{'bound':>10}{'mean':>10}  verdict"]

@@ -79,7 +79,7 @@ def check_guarantees(
         learners = {one.name: one.learner for one in expectations}
         axes, fewer = {"horizon": axes["horizon"]}, min(runs, MEAN_RUNS)
         means = sweep(env, learners, axes, runs=fewer, store=_part(store, "expected"), **given)
-        parts.append(_averaged(expectations, means, games))
+        parts.append(_averaged(expectations, means, games, env))
     return xr.merge(parts).assign_attrs(_about(env, games, runs, seed))
 
 
@@ -262,7 +262,10 @@ def _checked(lemmas: Sequence[Lemma], played: xr.Dataset, games: dict[int, Terms
 
 
 def _averaged(
-    expectations: Sequence[Expectation], played: xr.Dataset, games: dict[int, Terms]
+    expectations: Sequence[Expectation],
+    played: xr.Dataset,
+    games: dict[int, Terms],
+    env: Environment,
 ) -> xr.Dataset:
     rows = []
     for one in expectations:
@@ -270,7 +273,9 @@ def _averaged(
             regret = played.final_regret.sel(learner=one.name, horizon=horizon).values
             bound = one.bound(**terms).total
             mean, low, high = of_mean(regret)
-            rows.append((bound, mean, low, high, judged(float(low), float(high), bound)))
+            trivial = bound >= most_possible(env, horizon)
+            verdict = TRIVIAL if trivial else judged(float(low), float(high), bound)
+            rows.append((bound, mean, low, high, verdict))
     names = ("expected_bound", "regret_mean", "mean_low", "mean_high", "expected_verdict")
     shape = (len(expectations), len(games))
     data = {
