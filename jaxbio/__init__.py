@@ -21,6 +21,8 @@ from jaxbio.environment.losses import (
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+from jaxbio.lab.guarantees import check_guarantees
+from jaxbio.lab.rates import measure_rates
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
@@ -83,12 +85,14 @@ __all__ = [
     "Tuned",
     "UniformDelay",
     "__version__",
+    "check_guarantees",
     "compare",
     "compare_points",
     "environment_names",
     "learner_names",
     "make_environment",
     "make_learner",
+    "measure_rates",
     "plan_sweep",
     "pytree",
     "ring_sizes",

@@ -20,8 +20,10 @@ from jaxbio import __version__, netcdf
 from jaxbio.commands import (
     advise,
     bounds,
+    guarantees,
     listing,
     phase,
+    rates,
     regimes,
     reproduce,
     run,
@@ -30,6 +32,7 @@ from jaxbio.commands import (
 )
 from jaxbio.experiments.experiment import Options
 from jaxbio.lab.advise import FAMILIES
+from jaxbio.lab.series import HORIZON, VALUES
 from jaxbio.learners.exp3 import TUNINGS
 
 USAGE, INTERRUPTED = 2, 130
@@ -92,6 +95,8 @@ def parser() -> argparse.ArgumentParser:
     _add_advise(commands)
     _add_phase(commands)
     _add_regimes(commands)
+    _add_guarantees(commands)
+    _add_rates(commands)
     _add_bench(commands)
     return whole
 
@@ -322,6 +327,56 @@ def _add_regimes(commands: Any) -> None:
     made.add_argument("--runs", type=int, default=50, help="per learner and regime (50)")
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
     made.add_argument("--folder", type=Path, default=Path("results/regimes"), help="of the files")
+
+
+def _add_guarantees(commands: Any) -> None:
+    def command(options: Any) -> None:
+        found = guarantees.rows(guarantees.play(options))
+        _show(found, guarantees.as_text(found, options.folder), options)
+
+    made = _add(
+        commands,
+        "guarantees",
+        "test the theorems' bounds against many runs",
+        command,
+        "jaxbio guarantees --runs 100000 --deltas 0.1 0.01 0.001",
+    )
+    names = list(listing.everything()["environments"])
+    made.add_argument("--environment", choices=names, default="paper-utility", metavar="NAME")
+    made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
+    made.add_argument("--delay", help="50, laplace:50,25, ...; random ones are drawn once")
+    made.add_argument("--horizons", type=int, nargs="+", default=[1_000, 10_000], metavar="T")
+    made.add_argument("--deltas", type=float, nargs="+", default=[0.2, 0.05, 0.01])
+    _study(made, "guarantees", runs=4_000)
+
+
+def _study(made: argparse.ArgumentParser, name: str, runs: int) -> None:
+    """What every study takes."""
+    made.add_argument("--runs", type=int, default=runs, help=f"at each point ({runs})")
+    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
+    made.add_argument("--store", type=Path, help="of finished parts: the same command goes on")
+    made.add_argument(
+        "--folder", type=Path, default=Path("results") / name, help="of figures and data"
+    )
+
+
+def _add_rates(commands: Any) -> None:
+    def command(options: Any) -> None:
+        found = rates.rows(rates.play(options))
+        _show(found, rates.as_text(found, options.folder), options)
+
+    made = _add(
+        commands,
+        "rates",
+        "how regret grows with T, S, d and K, beside the paper's rates",
+        command,
+        "jaxbio rates --runs 4000 --horizon 32000",
+    )
+    for name, values in VALUES.items():
+        made.add_argument(f"--{name}", type=int, nargs="+", default=list(values))
+    made.add_argument("--horizon", type=int, default=HORIZON, help=f"T elsewhere ({HORIZON})")
+    made.add_argument("--delta", type=float, default=0.1, help="confidence (0.1)")
+    _study(made, "rates", runs=400)
 
 
 def _add_bench(commands: Any) -> None:

@@ -20,7 +20,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from PIL import Image
 
 from jaxbio.record import Result
@@ -183,10 +183,12 @@ def panels(
     left: float = 0.88,
     right: float = 0.3,
     height: float = 2.7,
+    pad: float = 7,
 ) -> tuple[Figure, list[Axes]]:
     """A figure with one axes per title, a heading and a note above them.
 
-    left, right: inches beside each axes for its ticks and labels; height: of each axes.
+    left, right: inches beside each axes for its ticks and labels; height: of each axes; pad: points
+    below a title, more where it reaches over the labels.
     """
     columns = 1 if look.narrow or len(titles) == 1 else 2
     rows = -(-len(titles) // columns)
@@ -206,7 +208,7 @@ def panels(
             inches = (column * cell + left, bottom, cell - left - right, height)
             shares = np.array(inches) / [width, total, width, total]
             axes = figure.add_axes(tuple(shares.tolist()))
-            axes.set_title(title, pad=7)
+            axes.set_title(title, pad=pad)
             axes.tick_params(length=3)
             drawn.append(axes)
     return figure, drawn
@@ -248,6 +250,19 @@ def thousands(axes: Axes, which: str = "xy") -> None:
             axis.set_major_locator(
                 MaxNLocator(max(2, int(_inches(axes)[0] / 0.7)), steps=[1, 2, 2.5, 5, 10])
             )
+
+
+def ticks_at(axes: Axes, values: Sequence[float]) -> None:
+    """Ticks at these values of x, or at every second, third, ... of them where room is scarce."""
+    wanted = sorted(set(values))
+    widths = [text_inches(f"{value:,.10g}") + 0.12 for value in wanted]
+    room = _inches(axes)[0] + widths[0] / 2 + widths[-1] / 2
+    step = next(
+        n for n in range(1, len(wanted) + 1) if sum(widths[::n]) <= room or n == len(wanted)
+    )
+    axes.set_xticks(wanted[::step])
+    axes.xaxis.set_minor_locator(NullLocator())
+    thousands(axes, "x")
 
 
 def _inches(axes: Axes) -> tuple[float, float]:

@@ -84,8 +84,8 @@ def _tick_labels(axis: Axis) -> list[Text]:
     return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
 
 
-def is_readable(figure: Figure, name: str) -> None:
-    """Nothing that is written overlaps, is clipped or is small."""
+def assert_readable(name: str, figure: Figure) -> None:
+    """Nothing that is written overlaps, is clipped or is too small."""
     written = texts(figure)
     boxes = [(t.get_text(), t.get_window_extent()) for t in written]
     for (one, a), (other, b) in combinations(boxes, 2):
@@ -105,7 +105,7 @@ def test_nothing_that_is_written_overlaps_or_is_clipped(
     all_drawings: dict[int, list[Drawing]], number: int, look: Look
 ) -> None:
     for drawing in all_drawings[number]:
-        is_readable(drawing.figure(look), drawing.name)
+        assert_readable(drawing.name, drawing.figure(look))
 
 
 def test_every_experiment_has_its_figures(all_drawings: dict[int, list[Drawing]]) -> None:
@@ -192,7 +192,7 @@ def test_a_tuning_shows_its_parameters_and_the_held_out_result(reach: float, loo
     tuned = made_up_tuning(reach)
     with rc_context(plot.style(look)):
         figure = tuning(tuned, "Tuning metabio on paper-stochastic", look)
-    is_readable(figure, f"tuning {reach}")
+    assert_readable(f"tuning {reach}", figure)
     written = " ".join(text.get_text() for text in texts(figure))
     assert f"radius_scale  {1 / reach:.3g}" in written
     assert "saves " + tuned.summary().split("saves ")[1] in written

@@ -1,1 +1,1 @@
-"""Studies: when do intermediate observations help? Each is a function, a command and a figure."""
+"""Studies: what the paper answers by bounds, answered by experiment."""

@@ -31,12 +31,16 @@ class Estimator:
         mean = means_value(means)
         if self.kind == "mean":
             return mean
-        count = jnp.maximum(means.count, 1).astype(mean.dtype)
+        lower = jnp.maximum(0.0, mean - self.reach(means.count))
+        return jnp.where(means.count > 0, lower, 0.0)
+
+    def reach(self, count: Array) -> Array:
+        """[n]: how far the mean of `count` [n] losses may lie from the truth, epsilon / 2."""
+        number = jnp.maximum(count, 1).astype(self.log_term.dtype)
         log_term = self.log_term
         if self.radius == "anytime":
-            log_term = log_term + 2.0 * jnp.log(count)
-        lower = jnp.maximum(0.0, mean - self.radius_scale * jnp.sqrt(log_term / (2.0 * count)))
-        return jnp.where(means.count > 0, lower, 0.0)
+            log_term = log_term + 2.0 * jnp.log(number)
+        return self.radius_scale * jnp.sqrt(log_term / (2.0 * number))
 
     def lanes(
         self, before: Means, after: Means, state: Array, loss: Array, arrived: Array, waited: Array

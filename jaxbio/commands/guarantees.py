@@ -1,0 +1,94 @@
+"""jaxbio guarantees: the theorems' bounds against many runs."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from jaxbio import netcdf
+from jaxbio.commands import specs
+from jaxbio.lab.guarantees import check_guarantees
+
+SHOWN = ("bound", "regret_quantile", "ratio", "exceeded", "share_high", "dominant", "verdict")
+
+
+def play(arguments: Any) -> xr.Dataset:
+    """The study; its data and figures go to the folder."""
+    given = {name: specs.value(text) for name, text in arguments.set or []}
+    data = check_guarantees(
+        specs.environment(arguments.environment, given, arguments.delay),
+        horizons=arguments.horizons,
+        deltas=arguments.deltas,
+        runs=arguments.runs,
+        seed=arguments.seed,
+        store=arguments.store,
+        progress=not arguments.quiet,
+    )
+    netcdf.save(data, arguments.folder / "guarantees.nc")
+    draw(data, arguments.folder)
+    return data
+
+
+def draw(data: xr.Dataset, folder: Path) -> None:
+    from jaxbio.figures import Drawing, save_all  # matplotlib takes a while to import
+    from jaxbio.figures.guarantees import bounds_and_runs
+
+    caption = "Bounds with high probability, and what the runs did."
+    save_all([Drawing("bounds", caption, partial(bounds_and_runs, data))], folder, "guarantees")
+
+
+def rows(data: xr.Dataset) -> dict[str, list[dict[str, Any]]]:
+    """The tables of guarantees, lemmas and expectations, a dict for each row."""
+    lemmas = {"lemma_verdict": "verdict"}
+    names = ["failures", "tightness", "lemma_verdict"]
+    means = ["expected_bound", "regret_mean", "mean_low", "mean_high", "expected_verdict"]
+    found = {
+        "guarantees": _records(data[[*SHOWN, "share_low", "quantile_low", "quantile_high"]]),
+        "lemmas": _records(data[names].rename(lemmas)),
+    }
+    if "expectation" in data.dims:
+        renamed = {"expected_bound": "bound", "expected_verdict": "verdict"}
+        found["expectations"] = _records(data[means].rename(renamed))
+    return found
+
+
+def _records(data: xr.Dataset) -> list[dict[str, Any]]:
+    """A dict for each row; None for what is not a number, as JSON has it."""
+    found = data.to_dataframe().reset_index().to_dict("records")
+    return [{str(name): None if value != value else value for name, value in row.items()}
+            for row in found]  # fmt: skip
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def as_text(found: dict[str, list[dict[str, Any]]], folder: Path) -> str:
+    head = (
+        f"{'guarantee':<20}{'T':>9}{'delta':>8}{'bound':>10}{'quantile':>10}{'ratio':>8}"
+        f"{'above':>7}  {'share at most':<14}{'largest term':<18}verdict"
+    )
+    lines = [head]
+    for row in found["guarantees"]:
+        lines.append(
+            f"{row['guarantee']:<20}{row['horizon']:>9,}{row['delta']:>8g}{row['bound']:>10,.0f}"
+            f"{row['regret_quantile']:>10,.1f}{row['ratio']:>8.1f}{row['exceeded']:>7,}  "
+            f"{row['share_high']:<14.2g}{row['dominant']:<18}{row['verdict']}"
+        )
+    lines += ["", f"{'lemma':<36}{'T':>9}{'delta':>8}{'failures':>10}{'tightness':>11}  verdict"]
+    for row in found["lemmas"]:
+        lines.append(
+            f"{row['lemma']:<36}{row['horizon']:>9,}{row['delta']:>8g}{row['failures']:>10,}"
+            f"{_share(row['tightness']):>11}  {row['verdict']}"
+        )
+    if "expectations" in found:
+        lines += ["", f"{'in expectation':<26}{'T':>9}{'bound':>10}{'mean':>10}  verdict"]
+    for row in found.get("expectations", []):
+        lines.append(
+            f"{row['expectation']:<26}{row['horizon']:>9,}{row['bound']:>10,.0f}"
+            f"{row['regret_mean']:>10,.1f}  {row['verdict']}"
+        )
+    return "\n".join([*lines, "", f"figures and data: {folder}"])

@@ -1,0 +1,57 @@
+"""jaxbio rates: how regret grows with T, S, d and K."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from jaxbio import netcdf
+from jaxbio.lab.rates import measure_rates
+from jaxbio.lab.series import AXES
+
+FORWARDED = ("horizons", "states", "delays", "actions", "horizon", "runs", "seed", "delta", "store")
+
+
+def play(arguments: Any) -> xr.Dataset:
+    """The study; its data and figures go to the folder."""
+    given = {name: getattr(arguments, name) for name in FORWARDED}
+    data = measure_rates(**given, progress=not arguments.quiet)
+    netcdf.save(data, arguments.folder / "rates.nc")
+    draw(data, arguments.folder)
+    return data
+
+
+def draw(data: xr.Dataset, folder: Path) -> None:
+    from jaxbio.figures import Drawing, save_all  # matplotlib takes a while to import
+    from jaxbio.figures.rates import slopes
+
+    caption = "How regret grows with T, S, d and K, and how the paper's rates do."
+    save_all([Drawing("slopes", caption, partial(slopes, data))], folder, "rates")
+
+
+def rows(data: xr.Dataset) -> list[dict[str, Any]]:
+    """A dict for each line of the study."""
+    lines = data[[name for name, values in data.data_vars.items() if values.dims == ("line",)]]
+    found = lines.to_dataframe().reset_index(drop=True).to_dict("records")
+    for number, row in enumerate(found):
+        points = data.isel(line=number).dropna("point", subset=["value"])
+        row |= {name: points[name].values.tolist() for name in ("value", "regret_mean", "rate")}
+    return found
+
+
+def as_text(found: list[dict[str, Any]], folder: Path) -> str:
+    lines = [
+        f"{'in':<4}{'problem':<18}{'learner':<14}{'slope':>7}  {'95 % interval':<18}"
+        f"{'first':>7}{'last':>7}{'rate':>7}"
+    ]
+    for row in found:
+        interval = f"[{row['slope_low']:.3f}, {row['slope_high']:.3f}]"
+        lines.append(
+            f"{AXES[row['axis']]:<4}{row['problem']:<18}{row['learner']:<14}{row['slope']:>7.3f}  "
+            f"{interval:<18}{row['slope_first']:>7.2f}{row['slope_last']:>7.2f}"
+            f"{row['rate_slope']:>7.3f}"
+        )
+    return "\n".join([*lines, "", f"figures and data: {folder}"])

@@ -1,0 +1,212 @@
+"""How regret grows with T, S, d and K: slopes on logarithmic axes, beside the paper's rates.
+
+A slope is that of the least-squares line through the logarithms of mean final regret. Its interval
+is a percentile bootstrap over runs: a resample takes the same runs at every value of the axis,
+because these share their random numbers. Where losses were drawn from a seed that all runs share,
+whole instances (the mean of their runs) are resampled instead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbio import checks
+from jaxbio.environment.environment import MAX_HORIZON
+from jaxbio.lab.intervals import LEVEL, of_mean
+from jaxbio.lab.series import HORIZON, VALUES, Series, default_series, learner
+from jaxbio.sweep import sweep
+
+RESAMPLES = 2_000
+BATCH = 50  # resamples in memory at once
+RUNS_PER_INSTANCE = 8  # of problems with seeds
+
+
+@dataclass(frozen=True)
+class Fit:
+    """slope, low, high: of the line; first, last: between the two first and the two last points."""
+
+    slope: float
+    low: float
+    high: float
+    first: float
+    last: float
+
+
+def measure_rates(
+    *,
+    horizons: Sequence[int] = VALUES["horizons"],
+    states: Sequence[int] = VALUES["states"],
+    delays: Sequence[int] = VALUES["delays"],
+    actions: Sequence[int] = VALUES["actions"],
+    horizon: int = HORIZON,
+    runs: int = 400,
+    seed: int = 0,
+    delta: float = 0.1,
+    series: Sequence[Series] | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> xr.Dataset:
+    """Mean final regret along T, S, d and K on hard and easy problems, and its slopes.
+
+    Args:
+      horizons, states, delays, actions: the values along each axis, at least two.
+      horizon: T where it is not the axis.
+      runs: for each point; a problem whose losses depend on a seed is played with runs / 8 seeds, 8
+        runs each.
+      series: what is played, instead of the default problems.
+      store: a folder for finished blocks; the same call goes on where it was interrupted.
+    Returns:
+      A Dataset. [line]: axis, problem, learner, slope with slope_low and slope_high, slope_first
+      and slope_last (between neighbours at either end), rate_slope (of the paper's rate at the same
+      points). [line, point]: value (along the axis), regret_mean, mean_low, mean_high, rate; NaN
+      past the last point of a line. Intervals are of 95 %.
+    """
+    if series is None:
+        series = default_series(
+            horizons=_values("horizons", horizons, 2, MAX_HORIZON),
+            states=_values("states", states, 2),
+            delays=_values("delays", delays, 1),
+            actions=_values("actions", actions, 2),
+            horizon=checks.integer("horizon", horizon, 2, MAX_HORIZON),
+        )
+    checks.integer("runs", runs, 2 * RUNS_PER_INSTANCE)
+    lines = []
+    for number, one in enumerate(series):
+        place = None if store is None else Path(store) / f"{number}-{one.axis}-{one.problem.name}"
+        played = _played(one, runs, seed, delta, place, progress)
+        lines += [_line(one, name, played[name], seed) for name in one.learners]
+    return _labelled(lines).assign_attrs(
+        title="jaxbio rates", runs=runs, seed=str(seed), delta=delta, horizon=horizon
+    )
+
+
+def _values(name: str, values: Any, low: int, high: int | None = None) -> list[int]:
+    found = sorted({checks.integer(name, value, low, high) for value in values})
+    if len(found) < 2:
+        raise ValueError(f"{name} must have at least two values for a slope, but got {values!r}")
+    return found
+
+
+def _played(
+    one: Series, runs: int, seed: int, delta: float, store: Path | None, progress: bool
+) -> dict[str, np.ndarray]:
+    """learner -> [points, units]: final regret of a run, or its mean over those of an instance."""
+    axes: dict[str, Any] = {one.axis: list(one.values)}
+    if one.problem.seeded:
+        axes["seed"] = list(range(runs // RUNS_PER_INSTANCE))
+        runs = RUNS_PER_INSTANCE
+    data = sweep(
+        one.environment,
+        {name: learner(name, delta) for name in one.learners},
+        axes,
+        horizon=one.fixed.get("horizon"),
+        runs=runs,
+        seed=seed,
+        rounds=1,
+        keep="finals",
+        store=store,
+        progress=progress,
+    )
+    regret = data.final_regret.mean("run") if one.problem.seeded else data.final_regret
+    return {name: regret.sel(learner=name).values for name in one.learners}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One learner on one series. mean, low, high: [points], mean regret and its interval."""
+
+    series: Series
+    learner: str
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    fit: Fit
+
+
+def _line(one: Series, name: str, values: np.ndarray, seed: int) -> Line:
+    """values: [points, units]."""
+    mean, low, high = of_mean(values)
+    return Line(one, name, mean, low, high, fitted(np.array(one.values), values, seed))
+
+
+def slope(x: np.ndarray, y: np.ndarray) -> Any:
+    """Of the least-squares line through log y over log x: x [points], y [points, ...]. NaN where
+    some y is not positive.
+    """
+    centred = np.log(x) - np.log(x).mean()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs = np.where(y > 0, np.log(y), np.nan)
+    return np.tensordot(centred / np.square(centred).sum(), logs, axes=1)
+
+
+def fitted(x: np.ndarray, values: np.ndarray, seed: int) -> Fit:
+    """The slope of mean regret over x [points], from values [points, units]."""
+    from scipy import stats  # takes half a second to import
+
+    def of_means(*columns: np.ndarray, axis: int) -> Any:
+        return slope(x, np.stack([column.mean(axis=axis) for column in columns]))
+
+    interval = stats.bootstrap(
+        tuple(values),
+        of_means,
+        paired=True,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        batch=BATCH,
+        method="percentile",
+        confidence_level=LEVEL,
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    mean = values.mean(axis=1)
+    return Fit(
+        float(slope(x, mean)),
+        float(interval.low),
+        float(interval.high),
+        float(slope(x[:2], mean[:2])),
+        float(slope(x[-2:], mean[-2:])),
+    )
+
+
+def _labelled(lines: Sequence[Line]) -> xr.Dataset:
+    points = max(len(line.mean) for line in lines)
+
+    def rows(pick: Any) -> np.ndarray:
+        """[line, point], NaN past a line's last point."""
+        padded = np.full((len(lines), points), np.nan)
+        for row, line in zip(padded, lines, strict=True):
+            row[: len(line.mean)] = pick(line)
+        return padded
+
+    per_line = {
+        "slope": [line.fit.slope for line in lines],
+        "slope_low": [line.fit.low for line in lines],
+        "slope_high": [line.fit.high for line in lines],
+        "slope_first": [line.fit.first for line in lines],
+        "slope_last": [line.fit.last for line in lines],
+        "rate_slope": [
+            float(slope(np.array(line.series.values), line.series.rates())) for line in lines
+        ],
+        "hard": [line.series.problem.hard for line in lines],
+    }
+    per_point = {
+        "value": rows(lambda line: line.series.values),
+        "regret_mean": rows(lambda line: line.mean),
+        "mean_low": rows(lambda line: line.low),
+        "mean_high": rows(lambda line: line.high),
+        "rate": rows(lambda line: line.series.rates()),
+    }
+    names = {
+        "axis": ("line", [line.series.axis for line in lines]),
+        "problem": ("line", [line.series.problem.name for line in lines]),
+        "learner": ("line", [line.learner for line in lines]),
+    }
+    variables = {name: ("line", column) for name, column in per_line.items()}
+    variables |= {name: (("line", "point"), table) for name, table in per_point.items()}
+    return xr.Dataset(variables, names)

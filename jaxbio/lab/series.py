@@ -1,0 +1,181 @@
+"""Problems along one of T, S, d and K: where the paper's rates can be seen, or not."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxbio import theory
+from jaxbio.environment.delays import FixedDelay
+from jaxbio.environment.environment import Environment
+from jaxbio.environment.instances import make_environment
+from jaxbio.environment.losses import TableLosses
+from jaxbio.environment.mappings import TableMapping
+from jaxbio.learners.exp3 import Exp3
+from jaxbio.learners.registry import make_learner
+
+UNIFORM = "uniform play"
+AXES = {"horizon": "T", "states": "S", "delay": "d", "actions": "K"}
+HORIZON = 8_000  # where it is not the axis
+VALUES = {
+    "horizons": (1_000, 2_000, 4_000, 8_000, 16_000),
+    "states": (4, 8, 16, 32, 64),
+    "delays": (8, 16, 32, 64, 128),
+    "actions": (4, 8, 16, 32),
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A family of problems with a number for each of T, S, d and K.
+
+    build: of horizon, states, delay, actions and seed. rate: of horizon, states, delay and actions,
+    the paper's order of regret. seeded: do its losses depend on the seed, the same in all runs?
+    """
+
+    name: str
+    build: Callable[..., Environment]
+    rate: Callable[..., float]
+    hard: bool = True
+    seeded: bool = False
+
+
+def stochastic_rate(*, horizon: int, states: int, delay: int, actions: int) -> float:
+    """sqrt((K + min(S, d)) T), the paper's table for stochastic losses."""
+    return math.sqrt((actions + min(states, delay)) * horizon)
+
+
+def adversarial_rate(*, horizon: int, states: int, delay: int, actions: int) -> float:
+    """sqrt((K + d) T), the paper's table for adversarial losses."""
+    return math.sqrt((actions + delay) * horizon)
+
+
+def blocks_rate(*, horizon: int, states: int, delay: int, actions: int) -> float:
+    """min((d + 1) sqrt(S), sqrt((d + 1) T)), the lower bound of Theorem lb-fixed-delay."""
+    bound = theory.lower_bound(horizon=horizon, num_states=states, delay=delay, num_actions=actions)
+    return bound.terms["blocks"]
+
+
+def _taking(name: str, *options: str) -> Callable[..., Environment]:
+    """A named problem that takes some of the numbers, and has the others fixed."""
+    return lambda **given: make_environment(name, **{option: given[option] for option in options})
+
+
+def _utility(*, states: int, delay: int, actions: int, **_: int) -> Environment:
+    return make_environment(
+        "paper-utility", states=states, actions=actions, delays=FixedDelay(delay)
+    )
+
+
+PROBLEMS = {
+    problem.name: problem
+    for problem in (
+        Problem("hard-actions", _taking("hard-actions", "horizon", "actions"), stochastic_rate),
+        Problem("hard-states", _taking("hard-states", "horizon", "states", "delay"),
+                stochastic_rate),
+        Problem("hard-delay", _taking("hard-delay", "horizon", "states", "delay", "seed"),
+                blocks_rate, seeded=True),
+        Problem("hard-adversarial",
+                _taking("hard-adversarial", "horizon", "actions", "delay", "seed"),
+                adversarial_rate, seeded=True),
+        Problem("paper-utility", _utility, stochastic_rate, hard=False),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Series:
+    """One problem along one axis. axis: a key of AXES; values: along it; fixed: all the others."""
+
+    axis: str
+    problem: Problem
+    values: tuple[int, ...]
+    fixed: Mapping[str, int]
+    learners: tuple[str, ...]
+
+    def point(self, value: int) -> dict[str, int]:
+        """The numbers T, S, d and K at a value of the axis."""
+        return {**self.fixed, self.axis: value}
+
+    def rates(self) -> np.ndarray:
+        """[points]: the paper's order of regret."""
+        return np.array([self.problem.rate(**self.point(value)) for value in self.values])
+
+    def environment(
+        self,
+        horizon: int | None = None,
+        states: int | None = None,
+        delay: int | None = None,
+        actions: int | None = None,
+        seed: int = 0,
+    ) -> Environment:
+        """With the number of the axis given, as a sweep does: it names what it takes.
+
+        Tables are of one length, so that one program plays all horizons.
+        """
+        numbers = {"horizon": horizon, "states": states, "delay": delay, "actions": actions}
+        given = {name: value for name, value in numbers.items() if value is not None}
+        env = self.problem.build(**{**self.fixed, **given}, seed=seed)
+        return lengthened(env, max(self.point(value)["horizon"] for value in self.values))
+
+
+def lengthened(env: Environment, rounds: int) -> Environment:
+    """The same problem with tables of `rounds` rows; rows past its horizon are never played."""
+    mapping, losses = env.mapping, env.losses
+    if isinstance(mapping, TableMapping):
+        table = np.resize(mapping.states, (rounds, mapping.num_actions))
+        mapping = dataclasses.replace(mapping, states=table)
+    if isinstance(losses, TableLosses):
+        values = np.resize(losses.values, (rounds, losses.num_states))
+        losses = dataclasses.replace(losses, values=values)
+    return dataclasses.replace(env, mapping=mapping, losses=losses)
+
+
+def learner(name: str, delta: float) -> Any:
+    """The practical rule switches at these sizes, the one of the theorem does not."""
+    if name == UNIFORM:
+        return Exp3(rate=1e-9)
+    options = {"rule": "practical"} if name == "MetaAdaBIO" else {}
+    return make_learner(name.lower(), delta=delta, **options)
+
+
+def default_series(
+    *,
+    horizons: Sequence[int],
+    states: Sequence[int],
+    delays: Sequence[int],
+    actions: Sequence[int],
+    horizon: int,
+) -> list[Series]:
+    """What `measure_rates` plays: along each axis a hard problem or two, and an easy one."""
+    three = ("DAda-Exp3", "MetaBIO", "MetaAdaBIO")
+    two, alone = three[:2], three[:1]
+
+    def along(
+        axis: str, values: Sequence[int], problem: str, names: tuple[str, ...], **fixed: int
+    ) -> Series:
+        known = PROBLEMS[problem]
+        numbers = {"horizon": horizon, **fixed}
+        rest = {name: number for name, number in numbers.items() if name != axis}
+        players = (*names, UNIFORM) if known.hard else names
+        return Series(axis, known, tuple(values), rest, players)
+
+    few = {"states": 16, "delay": 64, "actions": 2}
+    easy = {"states": 4, "delay": 100, "actions": 8}
+    return [
+        along("horizon", horizons, "hard-states", two, **few),
+        along("horizon", horizons, "hard-adversarial", alone, **(few | {"states": 2})),
+        along("horizon", horizons, "paper-utility", three, **easy),
+        along("states", states, "hard-states", two, **(few | {"delay": max(states)})),
+        along("states", states, "paper-utility", three, **easy),
+        along("delay", delays, "hard-adversarial", alone, **(few | {"states": 2})),
+        along("delay", delays, "hard-delay", two, **few),
+        along("delay", delays, "paper-utility", three, **easy),
+        along("actions", actions, "hard-actions", two, states=2, delay=0),
+        along("actions", actions, "paper-utility", two, **easy),
+    ]

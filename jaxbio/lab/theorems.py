@@ -1,0 +1,73 @@
+"""The statements that `check_guarantees` tests: a bound, and the learner that it supposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from jaxbio import theory
+from jaxbio.learners.exp3 import DAdaExp3
+from jaxbio.learners.registry import make_learner
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A bound on the regret R_T that holds with probability 1 - delta.
+
+    learner: as the theorem supposes it, or a function of delta that makes it. bound: a function of
+    horizon, num_actions, num_states, delays and delta. certified: does the bound follow from a
+    proof without gaps? Else it is a sanity check (algorithms.md 6, items 22 and 23).
+    """
+
+    name: str
+    learner: Any
+    bound: Callable[..., theory.Bound]
+    certified: bool
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A bound on the mean of R_T. Fields as in `Guarantee`, without a delta."""
+
+    name: str
+    learner: Any
+    bound: Callable[..., theory.Bound]
+
+
+def dada_bound(tuning: str) -> Callable[..., theory.Bound]:
+    """With d_max in its lower-order term: sigma_max is not certified (algorithms.md 1.3)."""
+
+    def bound(*, num_states: int, **given: Any) -> theory.Bound:
+        return theory.dada_bound(tuning=tuning, regret="pseudo", lower_order="d_max", **given)
+
+    return bound
+
+
+def expected_bound(learner: str) -> Callable[..., theory.Bound]:
+    return lambda **given: theory.expected_bound(learner=learner, **given)
+
+
+GUARANTEES = (
+    # The bound on R_T takes delta' = delta / 3, and a learner's own is half its confidence.
+    Guarantee("DAda-Exp3", lambda delta: DAdaExp3(2 * delta / 3), dada_bound("corrected"), True),
+    Guarantee("DAda-Exp3, anytime", DAdaExp3(tuning="anytime"), dada_bound("anytime"), True),
+    Guarantee(
+        "MetaBIO", lambda delta: make_learner("metabio", delta=delta), theory.metabio_bound, False
+    ),
+    Guarantee(
+        "MetaAdaBIO",
+        lambda delta: make_learner("metaadabio", delta=delta, at_switch="fresh"),
+        theory.metaadabio_bound,
+        False,
+    ),
+)
+EXPECTATIONS = (
+    Expectation("Tsallis-INF", make_learner("tsallis-inf"), expected_bound("tsallis-inf")),
+    Expectation("MetaBIO, Tsallis-INF", make_learner("metabio-tsallis"), expected_bound("metabio")),
+    Expectation(
+        "MetaAdaBIO, Tsallis-INF",
+        make_learner("metaadabio-tsallis", at_switch="fresh"),
+        expected_bound("metaadabio"),
+    ),
+)

@@ -1,0 +1,84 @@
+"""The figures of the studies, drawn from numbers that are made up: readable at any width."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib import rc_context
+from test_figures import LOOKS, assert_readable
+
+from jaxbio.figures.guarantees import bounds_and_runs
+from jaxbio.figures.rates import slopes
+from jaxbio.lab.intervals import HOLDS
+from jaxbio.lab.series import VALUES, default_series
+from jaxbio.lab.theorems import GUARANTEES
+from jaxbio.plot import Look, style
+
+
+def made_up_guarantees() -> xr.Dataset:
+    """Bounds that lie close together, as those of T = 10,000 do."""
+    axes = {"horizon": [300, 1_000, 10_000], "delta": [0.1, 0.01, 0.001]}
+    names = [one.name for one in GUARANTEES]
+    dims, shape = ("guarantee", *axes), (len(names), 3, 3)
+    bound = np.linspace(9_000, 10_000, 4)[:, None, None] * np.array([[0.1], [0.3], [1]])
+    bound = np.broadcast_to(bound, shape)
+    terms = bound[..., None] * np.array([0.5, 0.3, 0.15, 0.05])
+    full = {
+        "bound": bound,
+        "regret_quantile": bound / 9,
+        "ratio": np.full(shape, 9.0),
+        "exceeded": np.zeros(shape, int),
+        "share_low": np.zeros(shape),
+        "share_high": np.full(shape, 3.7e-5),
+        "verdict": np.full(shape, HOLDS),
+    }
+    variables: dict[str, Any] = {name: (dims, values) for name, values in full.items()}
+    variables["terms"] = ((*dims, "term"), terms)
+    variables["most_possible"] = ("horizon", [96.0, 320.0, 3_200.0])
+    coordinates = {"guarantee": names, **axes}
+    coordinates["term"] = ["states_or_delays", "actions", "delays", "lower_order"]
+    about = {"runs": 100_000, "actions": 8, "states": 4, "mean_delay": 100.0}
+    return xr.Dataset(variables, coordinates, about)
+
+
+def made_up_rates() -> xr.Dataset:
+    """The default lines: points on the paper's rate."""
+    lines = [
+        (one, name) for one in default_series(**VALUES, horizon=8_000) for name in one.learners
+    ]
+    rate = np.full((len(lines), 5), np.nan)
+    value = rate.copy()
+    for row, x, (one, _) in zip(rate, value, lines, strict=True):
+        row[: len(one.values)], x[: len(one.values)] = one.rates(), one.values
+    shape = ("line", "point")
+    slope = ("line", np.full(len(lines), 0.5))
+    variables = {"value": (shape, value), "rate": (shape, rate), "regret_mean": (shape, rate)}
+    variables |= {"mean_low": (shape, 0.9 * rate), "mean_high": (shape, 1.1 * rate)}
+    names = ("slope", "slope_low", "slope_high", "rate_slope")
+    coordinates = {
+        "axis": ("line", [one.axis for one, _ in lines]),
+        "problem": ("line", [one.problem.name for one, _ in lines]),
+        "learner": ("line", [name for _, name in lines]),
+    }
+    return xr.Dataset({**variables, **dict.fromkeys(names, slope)}, coordinates, {"runs": 400})
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])
+def test_the_studies_can_be_read(look: Look) -> None:
+    with rc_context(style(look)):
+        assert_readable("guarantees", bounds_and_runs(made_up_guarantees(), look))
+        assert_readable("rates", slopes(made_up_rates(), look))
+
+
+def test_a_mean_below_zero_is_left_out() -> None:
+    """A logarithmic axis has no place for it, and a line through it has no slope."""
+    data = made_up_rates()
+    data.regret_mean[0, 0] = -1.0
+    data.slope[0] = np.nan
+    with rc_context(style(LOOKS[0])):
+        figure = slopes(data, LOOKS[0])
+    assert_readable("rates", figure)
+    assert any("nan" in text.get_text() for text in figure.axes[0].texts)
