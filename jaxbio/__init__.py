@@ -21,8 +21,11 @@ from jaxbio.environment.losses import (
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+from jaxbio.lab.advise import advise
 from jaxbio.lab.guarantees import check_guarantees
+from jaxbio.lab.phase import phase_diagram
 from jaxbio.lab.rates import measure_rates
+from jaxbio.lab.regimes import play_regimes
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
@@ -85,6 +88,7 @@ __all__ = [
     "Tuned",
     "UniformDelay",
     "__version__",
+    "advise",
     "check_guarantees",
     "compare",
     "compare_points",
@@ -93,7 +97,9 @@ __all__ = [
     "make_environment",
     "make_learner",
     "measure_rates",
+    "phase_diagram",
     "plan_sweep",
+    "play_regimes",
     "pytree",
     "ring_sizes",
     "rollout",

@@ -21,7 +21,7 @@ from jaxbio.lab.phase import (
     ratios,
     utility_family,
 )
-from jaxbio.lab.regimes import four_regimes, regimes, swapping_states, turning_losses
+from jaxbio.lab.regimes import four_regimes, play_regimes, swapping_states, turning_losses
 from jaxbio.plot import Look
 
 # --- ratios and their boundary
@@ -189,7 +189,9 @@ def test_metabio_gains_from_states_until_losses_are_adversarial() -> None:
     """Far apart: the tolerances are many standard errors wide."""
     known = contestants()
     learners = {name: known[name] for name in ("DAda-Exp3", "MetaBIO")}
-    data = regimes(horizon=4000, delay=50, runs=16, rounds=4, learners=learners, progress=False)
+    data = play_regimes(
+        horizon=4000, delay=50, runs=16, rounds=4, learners=learners, progress=False
+    )
     assert data.regime.values.tolist() == list(four_regimes(4000, 50))
     alone, wrapped = (data.final_regret.sel(learner=name).mean("run").values for name in learners)
     assert (wrapped[:2] < alone[:2] - 5).all()

@@ -8,13 +8,13 @@ from typing import Any
 import xarray as xr
 
 from jaxbio import netcdf
-from jaxbio.lab.regimes import regimes
+from jaxbio.lab.regimes import play_regimes
 from jaxbio.workers import number_of_workers
 
 
 def study(options: Any) -> dict[str, Any]:
     """Play the four regimes, write data and figures; what `--json` prints."""
-    data = regimes(
+    data = play_regimes(
         horizon=options.horizon,
         delay=options.delay,
         runs=options.runs,
@@ -25,9 +25,9 @@ def study(options: Any) -> dict[str, Any]:
         progress=not options.quiet,
     )
     from jaxbio.figures import Drawing, save_all  # matplotlib takes a while to import
-    from jaxbio.figures.regimes import regimes as draw
+    from jaxbio.figures.regimes import regimes
 
-    drawing = Drawing("regret", "Regret in the four regimes.", partial(draw, data))
+    drawing = Drawing("regret", "Regret in the four regimes.", partial(regimes, data))
     (made,) = save_all([drawing], options.folder, "regimes", number_of_workers())
     files = [netcdf.save(data, options.folder / "regimes.nc"), *made.values()]
     return {"files": [str(path) for path in files], "regret": finals(data)}

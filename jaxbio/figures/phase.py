@@ -23,7 +23,7 @@ WIDE = 20  # an axis whose ends are further apart is logarithmic
 
 
 def phase(data: xr.Dataset, look: Look) -> Figure:
-    """One panel per wrapper, number of actions and horizon. data: of `lab.phase_diagram`."""
+    """One panel per wrapper, number of actions and horizon. data: of `phase_diagram`."""
     cells = data[["ratio", "low", "high"]].stack(panel=("actions", "horizon", "wrapper"))
     figure, axes = panels(
         [_title(data, *place) for place in cells.panel.values],

@@ -10,7 +10,7 @@ from jaxbio.plot import Look, finish_regret, label_ends, panels, room_for
 
 
 def regimes(data: xr.Dataset, look: Look) -> Figure:
-    """One panel per regime. data: of `lab.regimes`."""
+    """One panel per regime. data: of `play_regimes`."""
     names = [str(name) for name in data.learner.values]
     figure, axes = panels(
         [str(regime) for regime in data.regime.values],

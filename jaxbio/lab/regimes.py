@@ -81,7 +81,7 @@ def contestants() -> dict[str, Any]:
     }
 
 
-def regimes(
+def play_regimes(
     *,
     horizon: int = 10_000,
     delay: int = 100,
