@@ -8,10 +8,13 @@ program itself or about rounding, and what plays long, is compiled as users do, 
 from __future__ import annotations
 
 import os
+import tempfile
 from importlib.metadata import version
 
 import jax
+import pytest
 
+WORTH_KEEPING = 0.2  # seconds of compilation
 QUICKLY = {"xla_backend_optimization_level": 0}  # options of the compiler
 AS_USERS = {"xla_backend_optimization_level": 3}
 if version("jaxlib").startswith("0.10."):
@@ -22,3 +25,14 @@ flags = [f"--{name}={str(value).lower()}" for name, value in QUICKLY.items()]
 os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags])
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What one worker of xdist has compiled, the others need not: they share a folder."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.TemporaryDirectory(prefix="jaxbio-programs-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = folder.name
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = str(WORTH_KEEPING)
+        jax.config.update("jax_compilation_cache_dir", folder.name)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_KEEPING)

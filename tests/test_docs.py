@@ -94,7 +94,7 @@ def test_there_are_printed_commands() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_printed_commands_are_understood(command: str) -> None:
     """Parsed, not played; test_cli.py has what the options do."""
-    cli.parser().parse_args(shlex.split(command))
+    cli.parser().parse_args(shlex.split(command, comments=True))
 
 
 def test_the_printed_grid_is_understood(tmp_path: Path) -> None:

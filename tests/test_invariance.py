@@ -86,7 +86,6 @@ CASES = {
         laplace(),
         slots=16,
         ring=(4096, 40),
-        rollout=True,
         branches=True,
     ),
     "dada-exp3-skipping, laplace": Case(
