@@ -22,6 +22,7 @@ from jaxbio.environment.losses import (
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
 from jaxbio.lab.advise import advise
+from jaxbio.lab.beyond import play_beyond
 from jaxbio.lab.guarantees import check_guarantees
 from jaxbio.lab.phase import phase_diagram
 from jaxbio.lab.rates import measure_rates
@@ -99,6 +100,7 @@ __all__ = [
     "measure_rates",
     "phase_diagram",
     "plan_sweep",
+    "play_beyond",
     "play_regimes",
     "pytree",
     "ring_sizes",

@@ -19,6 +19,7 @@ import shtab
 from jaxbio import __version__, netcdf
 from jaxbio.commands import (
     advise,
+    beyond,
     bounds,
     guarantees,
     listing,
@@ -95,6 +96,7 @@ def parser() -> argparse.ArgumentParser:
     _add_advise(commands)
     _add_phase(commands)
     _add_regimes(commands)
+    _add_beyond(commands)
     _add_guarantees(commands)
     _add_rates(commands)
     _add_bench(commands)
@@ -278,7 +280,7 @@ def _add_advise(commands: Any) -> None:
     made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual five")
     made.add_argument("--seconds", type=float, default=45.0, help="to spend, about (45)")
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
-    made.add_argument("--store", type=Path, help="a folder that makes it resumable")
+    _store(made)
     figure = made.add_argument("--figure", type=Path, help="where to save a figure (PNG)")
     figure.complete = shtab.FILE  # type: ignore[attr-defined]
 
@@ -305,9 +307,7 @@ def _add_phase(commands: Any) -> None:
     made.add_argument("--grid", choices=list(phase.GRIDS), default="small", help="of S and d")
     made.add_argument("--actions", type=int, nargs="+", default=[8], help="K (8)")
     made.add_argument("--horizon", type=int, nargs="+", default=[10_000], help="T (10000)")
-    made.add_argument("--runs", type=int, default=64, help="per cell (64)")
-    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
-    made.add_argument("--folder", type=Path, default=Path("results/phase"), help="of the files")
+    _study(made, "phase", runs=64)
 
 
 def _add_regimes(commands: Any) -> None:
@@ -322,11 +322,29 @@ def _add_regimes(commands: Any) -> None:
         command,
         "jaxbio regimes --runs 200 --delay 200",
     )
+    _fixed(made, delay=100)
+    _study(made, "regimes", runs=50)
+
+
+def _add_beyond(commands: Any) -> None:
+    def command(options: Any) -> None:
+        found = beyond.study(options)
+        _show(found, beyond.as_text(found), options)
+
+    made = _add(
+        commands,
+        "beyond",
+        "mappings that change, an unknown horizon, unknown states",
+        command,
+        "jaxbio beyond --runs 200",
+    )
+    _fixed(made, delay=50)
+    _study(made, "beyond", runs=50)
+
+
+def _fixed(made: argparse.ArgumentParser, delay: int) -> None:
     made.add_argument("--horizon", type=int, default=10_000, help="T (10000)")
-    made.add_argument("--delay", type=int, default=100, help="d (100)")
-    made.add_argument("--runs", type=int, default=50, help="per learner and regime (50)")
-    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
-    made.add_argument("--folder", type=Path, default=Path("results/regimes"), help="of the files")
+    made.add_argument("--delay", type=int, default=delay, help=f"d ({delay})")
 
 
 def _add_guarantees(commands: Any) -> None:
@@ -348,16 +366,20 @@ def _add_guarantees(commands: Any) -> None:
     made.add_argument("--horizons", type=int, nargs="+", default=[1_000, 10_000], metavar="T")
     made.add_argument("--deltas", type=float, nargs="+", default=[0.2, 0.05, 0.01])
     _study(made, "guarantees", runs=4_000)
+    _store(made)
 
 
 def _study(made: argparse.ArgumentParser, name: str, runs: int) -> None:
     """What every study takes."""
     made.add_argument("--runs", type=int, default=runs, help=f"at each point ({runs})")
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
-    made.add_argument("--store", type=Path, help="of finished parts: the same command goes on")
     made.add_argument(
         "--folder", type=Path, default=Path("results") / name, help="of figures and data"
     )
+
+
+def _store(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--store", type=Path, help="of finished parts: the same command goes on")
 
 
 def _add_rates(commands: Any) -> None:
@@ -377,6 +399,7 @@ def _add_rates(commands: Any) -> None:
     made.add_argument("--horizon", type=int, default=HORIZON, help=f"T elsewhere ({HORIZON})")
     made.add_argument("--delta", type=float, default=0.1, help="confidence (0.1)")
     _study(made, "rates", runs=400)
+    _store(made)
 
 
 def _add_bench(commands: Any) -> None:

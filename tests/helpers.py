@@ -247,7 +247,7 @@ def _play(
 _compiled = partial(jax.jit, _play, static_argnames=("horizon", "ring_depth", "lanes"))
 # Float64 shows that the algorithm is right, whatever LLVM does to it: a third less to compile.
 PLAYERS = {
-    32: _compiled(compiler_options=AS_USERS),
+    32: _compiled(compiler_options={"xla_backend_optimization_level": 3}),
     64: _compiled(compiler_options={"xla_backend_optimization_level": 0}),
 }
 

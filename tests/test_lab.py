@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
@@ -11,9 +12,17 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio.figures.advice import advice as draw_advice
+from jaxbio.figures.beyond import beyond as draw_beyond
 from jaxbio.figures.phase import phase as draw_phase
 from jaxbio.figures.regimes import regimes as draw_regimes
 from jaxbio.lab.advise import FAMILIES, advise
+from jaxbio.lab.beyond import (
+    changing,
+    dynamic_gap,
+    play_changes,
+    play_unknowns,
+    with_spare_states,
+)
 from jaxbio.lab.phase import (
     contestants,
     helpful_delays,
@@ -198,6 +207,47 @@ def test_metabio_gains_from_states_until_losses_are_adversarial() -> None:
     assert (wrapped[2:] > alone[2:] + 0.02 * 4000).all()
     titles = [axes.get_title(loc="left") for axes in draw_regimes(data, Look()).axes]
     assert titles == data.regime.values.tolist()
+
+
+# --- beyond the assumptions
+
+
+def test_the_best_action_changes_in_time() -> None:
+    env = changing(3, 5, 90, 2)
+    theta = np.asarray(env.losses.theta)
+    costs = np.asarray(env.mapping.P_phases) @ theta  # [E, K]
+    in_force = [int(env.mapping.environment(jnp.int32(t))) for t in range(1, 91)]
+    assert in_force == [0] * 30 + [1] * 30 + [2] * 30
+    assert costs.argmin(axis=1).tolist() == [0, 1, 2]
+    least = sum(costs[e].min() for e in in_force)
+    single = min(sum(costs[e][a] for e in in_force) for a in range(3))
+    assert dynamic_gap(3, 5, 90, 2) == pytest.approx(single - least)
+    assert dynamic_gap(3, 5, 90, 0) == pytest.approx(0)
+
+
+def test_dynamic_regret_is_what_the_actions_cost_more_than_the_best_of_each_phase() -> None:
+    data = play_changes([3], actions=2, delay=5, horizon=200, runs=2, progress=False)
+    env, learner = changing(2, 5, 200, 3), jb.make_learner("metabio")
+    costs = np.asarray(env.mapping.P_phases) @ np.asarray(env.losses.theta)
+    for run in range(2):
+        actions = np.asarray(jb.trajectory(env, learner, 0, 200, run=run).action)
+        paid = costs[np.arange(200) // 50 % 2]
+        expected = np.sum(paid[np.arange(200), actions] - paid.min(axis=1))
+        found = float(data.dynamic_regret.sel(learner="MetaBIO", changes=3, run=run))
+        assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_spare_states_are_never_seen() -> None:
+    env = with_spare_states(4, 20)
+    assert env.num_states == 12
+    assert jb.sample_world(env, 0, 0, 200)["states"].max() == 2
+    data = play_unknowns([1, 4], delay=20, horizon=300, runs=3, progress=False)
+    alone = data.final_regret.sel(learner="DAda-Exp3")  # does not look at states
+    np.testing.assert_array_equal(alone.sel(spare=1), alone.sel(spare=4))
+    assert (data.final_regret.sel(learner="MetaBIO").diff("spare") != 0).any()
+    changes = data.rename(spare="changes", final_regret="dynamic_regret")
+    titles = [axes.get_title(loc="left") for axes in draw_beyond(changes, data, Look()).axes]
+    assert titles == ["The best action changes", "The number of states is overestimated"]
 
 
 # --- advice

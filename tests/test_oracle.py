@@ -483,12 +483,6 @@ NATIVE = {
             delta=0.3,
             after=pair("dada-exp3", delta=0.075),
         ).spec,
-        jb.make_environment("paper-adversarial", delays=jb.LaplaceDelay(50, 25)),
-        32,
-    ),
-    "dada-exp3-skipping": Native(
-        jb.make_learner("dada-exp3-skipping"),
-        pair("dada-exp3", skipping=True).spec,
         jb.make_environment("paper-adversarial", delays=jb.GeometricDelay(10), reading="log"),
         32,
     ),
