@@ -4,7 +4,7 @@
 
 The cells lie next to the line where MetaBIO and DAda-Exp3 have the same regret (K = 8). The oracle
 shares no code with the package and plays in worlds of its own. Both ratios are printed with their
-95 % intervals (delta method; the oracle's two learners are independent), and the difference of their
+95 % intervals (delta method; the oracle's learners are independent), and the difference of their
 logarithms in standard errors.
 """
 
