@@ -102,6 +102,15 @@ def array(name: str, value: Any, ndim: int, shape_words: str) -> Any:
     return result
 
 
+def per_state(name: str, value: Any, num_states: int) -> None:
+    """Raise where an array [S] belongs to other states than the environment's."""
+    if value.shape[0] != num_states:
+        raise ValueError(
+            f"{name} must have shape ({num_states},), one mean loss per state of the "
+            f"environment, but its shape is {value.shape}"
+        )
+
+
 def unit_interval(name: str, value: Any, ndim: int, shape_words: str) -> Any:
     """An array with entries in [0, 1]."""
     result = array(name, value, ndim, shape_words)

@@ -143,8 +143,7 @@ def _add_run(commands: Any) -> None:
         if options.figure is not None:
             from jaxbio import plot  # matplotlib takes a while to import
 
-            options.figure.parent.mkdir(parents=True, exist_ok=True)
-            plot.regret_curves(results, options.environment).savefig(options.figure, dpi=160)
+            plot.save_as(plot.regret_curves(results, options.environment), options.figure)
 
     made = _add(
         commands,
@@ -159,6 +158,10 @@ def _add_run(commands: Any) -> None:
     made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
     made.add_argument("--delay", help="50, laplace:50,25, geometric:20 or uniform:0,100")
     _numbers(made)
+    _figure(made)
+
+
+def _figure(made: argparse.ArgumentParser) -> None:
     figure = made.add_argument("--figure", type=Path, help="where to save a figure")
     figure.complete = shtab.FILE  # type: ignore[attr-defined]
 
@@ -218,8 +221,7 @@ def _add_tune(commands: Any) -> None:
         if options.figure is not None:
             from jaxbio import figures, plot
 
-            drawn = figures.tuning(found, tuning.title(options))
-            plot.save(drawn, options.figure.with_suffix(""), [options.figure.suffix[1:]])
+            plot.save_as(figures.tuning(found, tuning.title(options)), options.figure)
 
     made = _add(
         commands,
@@ -240,9 +242,8 @@ def _add_tune(commands: Any) -> None:
     _numbers(made, runs=512)
     made.add_argument("--steps", type=int, default=40, help="of the search (40)")
     made.add_argument("--held-out", type=int, default=2048, help="runs of the comparison (2048)")
-    made.add_argument("--store", type=Path, help="a folder for finished steps: resumable")
-    figure = made.add_argument("--figure", type=Path, help="where to save a figure")
-    figure.complete = shtab.FILE  # type: ignore[attr-defined]
+    _store(made)
+    _figure(made)
 
 
 def _add_theory(commands: Any) -> None:
@@ -281,8 +282,7 @@ def _add_advise(commands: Any) -> None:
     made.add_argument("--seconds", type=float, default=45.0, help="to spend, about (45)")
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
     _store(made)
-    figure = made.add_argument("--figure", type=Path, help="where to save a figure (PNG)")
-    figure.complete = shtab.FILE  # type: ignore[attr-defined]
+    _figure(made)
 
 
 def _problem(made: argparse.ArgumentParser) -> None:
@@ -292,54 +292,25 @@ def _problem(made: argparse.ArgumentParser) -> None:
     made.add_argument("--delay", default="50", help="50, laplace:50,25, ...")
 
 
-def _add_phase(commands: Any) -> None:
+def _add_study(
+    commands: Any, name: str, about: str, study: Callable[[Any], Any], example: str, runs: int
+) -> argparse.ArgumentParser:
+    """A command that plays a study (options -> what is found, and as text) into a folder."""
+
     def command(options: Any) -> None:
-        found = phase.study(options)
-        _show(found, phase.as_text(found), options)
+        found, text = study(options)
+        _show(found, text, options)
 
-    made = _add(
-        commands,
-        "phase",
-        "where intermediate observations help, over states and delays",
-        command,
-        "jaxbio phase --grid full --runs 300",
-    )
-    made.add_argument("--grid", choices=list(phase.GRIDS), default="small", help="of S and d")
-    made.add_argument("--actions", type=int, nargs="+", default=[8], help="K (8)")
-    made.add_argument("--horizon", type=int, nargs="+", default=[10_000], help="T (10000)")
-    _study(made, "phase", runs=64)
+    made = _add(commands, name, about, command, example)
+    made.add_argument("--runs", type=int, default=runs, help=f"at each point ({runs})")
+    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
+    folder = Path("results") / name
+    made.add_argument("--folder", type=Path, default=folder, help="of figures and data")
+    return made
 
 
-def _add_regimes(commands: Any) -> None:
-    def command(options: Any) -> None:
-        found = regimes.study(options)
-        _show(found, regimes.as_text(found), options)
-
-    made = _add(
-        commands,
-        "regimes",
-        "mappings and losses, each stochastic or adversarial",
-        command,
-        "jaxbio regimes --runs 200 --delay 200",
-    )
-    _fixed(made, delay=100)
-    _study(made, "regimes", runs=50)
-
-
-def _add_beyond(commands: Any) -> None:
-    def command(options: Any) -> None:
-        found = beyond.study(options)
-        _show(found, beyond.as_text(found), options)
-
-    made = _add(
-        commands,
-        "beyond",
-        "mappings that change, an unknown horizon, unknown states",
-        command,
-        "jaxbio beyond --runs 200",
-    )
-    _fixed(made, delay=50)
-    _study(made, "beyond", runs=50)
+def _store(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--store", type=Path, help="of finished parts: the same command goes on")
 
 
 def _fixed(made: argparse.ArgumentParser, delay: int) -> None:
@@ -347,58 +318,48 @@ def _fixed(made: argparse.ArgumentParser, delay: int) -> None:
     made.add_argument("--delay", type=int, default=delay, help=f"d ({delay})")
 
 
-def _add_guarantees(commands: Any) -> None:
-    def command(options: Any) -> None:
-        found = guarantees.rows(guarantees.play(options))
-        _show(found, guarantees.as_text(found, options.folder), options)
+def _add_phase(commands: Any) -> None:
+    about = "where intermediate observations help, over states and delays"
+    example = "jaxbio phase --grid full --runs 300"
+    made = _add_study(commands, "phase", about, phase.study, example, runs=64)
+    made.add_argument("--grid", choices=list(phase.GRIDS), default="small", help="of S and d")
+    made.add_argument("--actions", type=int, nargs="+", default=[8], help="K (8)")
+    made.add_argument("--horizon", type=int, nargs="+", default=[10_000], help="T (10000)")
 
-    made = _add(
-        commands,
-        "guarantees",
-        "test the theorems' bounds against many runs",
-        command,
-        "jaxbio guarantees --runs 100000 --deltas 0.1 0.01 0.001",
-    )
+
+def _add_regimes(commands: Any) -> None:
+    about = "mappings and losses, each stochastic or adversarial"
+    example = "jaxbio regimes --runs 200 --delay 200"
+    _fixed(_add_study(commands, "regimes", about, regimes.study, example, runs=50), delay=100)
+
+
+def _add_beyond(commands: Any) -> None:
+    about = "mappings that change, an unknown horizon, unknown states"
+    example = "jaxbio beyond --runs 200"
+    _fixed(_add_study(commands, "beyond", about, beyond.study, example, runs=50), delay=50)
+
+
+def _add_guarantees(commands: Any) -> None:
+    about = "test the theorems' bounds against many runs"
+    example = "jaxbio guarantees --runs 100000 --deltas 0.1 0.01 0.001"
+    made = _add_study(commands, "guarantees", about, guarantees.study, example, runs=4_000)
     names = list(listing.everything()["environments"])
     made.add_argument("--environment", choices=names, default="paper-utility", metavar="NAME")
     made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
     made.add_argument("--delay", help="50, laplace:50,25, ...; random ones are drawn once")
     made.add_argument("--horizons", type=int, nargs="+", default=[1_000, 10_000], metavar="T")
     made.add_argument("--deltas", type=float, nargs="+", default=[0.2, 0.05, 0.01])
-    _study(made, "guarantees", runs=4_000)
     _store(made)
 
 
-def _study(made: argparse.ArgumentParser, name: str, runs: int) -> None:
-    """What every study takes."""
-    made.add_argument("--runs", type=int, default=runs, help=f"at each point ({runs})")
-    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
-    made.add_argument(
-        "--folder", type=Path, default=Path("results") / name, help="of figures and data"
-    )
-
-
-def _store(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--store", type=Path, help="of finished parts: the same command goes on")
-
-
 def _add_rates(commands: Any) -> None:
-    def command(options: Any) -> None:
-        found = rates.rows(rates.play(options))
-        _show(found, rates.as_text(found, options.folder), options)
-
-    made = _add(
-        commands,
-        "rates",
-        "how regret grows with T, S, d and K, beside the paper's rates",
-        command,
-        "jaxbio rates --runs 4000 --horizon 32000",
-    )
+    about = "how regret grows with T, S, d and K, beside the paper's rates"
+    example = "jaxbio rates --runs 4000 --horizon 32000"
+    made = _add_study(commands, "rates", about, rates.study, example, runs=400)
     for name, values in VALUES.items():
         made.add_argument(f"--{name}", type=int, nargs="+", default=list(values))
     made.add_argument("--horizon", type=int, default=HORIZON, help=f"T elsewhere ({HORIZON})")
     made.add_argument("--delta", type=float, default=0.1, help="confidence (0.1)")
-    _study(made, "rates", runs=400)
     _store(made)
 
 

@@ -375,6 +375,15 @@ def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png", "pdf")) -> l
     return files
 
 
+def save_as(figure: Figure, path: Path) -> None:
+    """Write a figure in the format that the file's name asks for."""
+    if path.suffix in (".png", ".pdf"):
+        save(figure, path.with_suffix(""), [path.suffix[1:]])
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=DPI)
+
+
 def _save_png(figure: Figure, path: Path) -> None:
     """256 colours are enough for lines and letters, and take a third of the space."""
     figure.set_dpi(DPI)

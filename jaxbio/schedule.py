@@ -12,10 +12,10 @@ from jaxbio import checks, rng
 from jaxbio.blocks import stack
 from jaxbio.grid import HORIZON, Grid, Group
 from jaxbio.rollout import recorded_rounds
+from jaxbio.sizing import cpu_width
 
 KEEP = ("curves", "moments", "finals")
-WIDEST = {"cpu": 128}  # runs side by side; other platforms want thousands
-WIDEST_ELSEWHERE = 4096
+WIDEST_ELSEWHERE = 4096  # runs side by side where that is not a CPU
 FEWEST = 8  # runs of one setting that fill a block of their own on CPU
 BLOCK_BYTES = 1 << 28  # a block's ring and stacked tables stay below this
 
@@ -82,9 +82,8 @@ def _widest(found: Group, width: int | None) -> int:
     if width is not None:
         return checks.integer("width", width, 1)
     per_run = _ring_bytes(found)
-    widest = WIDEST.get(jax.default_backend(), WIDEST_ELSEWHERE)
-    if found.games[0].lanes > 1 and jax.default_backend() == "cpu":
-        widest //= 2  # a ring that is read in several places must fit into less cache
+    on_cpu = jax.default_backend() == "cpu"
+    widest = cpu_width(found.games[0].lanes) if on_cpu else WIDEST_ELSEWHERE
     while widest > FEWEST and widest * per_run > BLOCK_BYTES:
         widest //= 2
     return widest

@@ -27,7 +27,7 @@ from jaxbio.rollout import (
     recorded_rounds,
     take_totals,
 )
-from jaxbio.sizing import ring_sizes
+from jaxbio.sizing import cpu_width, ring_sizes
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
 WIDTHS = (8, 32, 64, 128, 256)  # runs side by side in one program
@@ -66,12 +66,11 @@ def simulate(
     points = recorded_rounds(rounds, horizon)
     check_players(env, learner, horizon)
     workers = number_of_workers(workers)
-    width = (
-        _default_width(env, runs, workers, horizon)
-        if width is None
-        else checks.integer("width", width, 1)
-    )
-    game = make_game(env, learner, horizon, *ring_sizes(env, horizon), library=np)
+    depth, lanes = ring_sizes(env, horizon)
+    if width is None:
+        width = _default_width(runs, workers, horizon, lanes)
+    width = checks.integer("width", width, 1)
+    game = make_game(env, learner, horizon, depth, lanes, library=np)
     stops = stops_of(points)
     keys = rng.run_keys(seed, np.arange(-(-runs // width) * width)).reshape(2, -1, width)
     players = _players(game, width, keys.shape[1])
@@ -116,13 +115,9 @@ def _players(game: Game, width: int, blocks: int) -> list[tuple[Any, Player, Gam
     return players
 
 
-def _default_width(env: Environment, runs: int, workers: int, horizon: int) -> int:
-    """The smallest width that gives every worker one block, or the largest that is worth it.
-
-    Small blocks stay in cache; a ring that is read in several places wants the smallest.
-    """
-    most = 128 if env.delays.constant else 64
-    most *= 2 if horizon <= SHORT else 1
+def _default_width(runs: int, workers: int, horizon: int, lanes: int) -> int:
+    """The smallest width that gives every worker one block, or the largest that is worth it."""
+    most = cpu_width(lanes) * (2 if horizon <= SHORT else 1)
     share = -(-runs // workers)
     return min(most, next((width for width in WIDTHS if width >= share), most))
 

@@ -76,3 +76,10 @@ def check_sizes(env: Environment, horizon: int, ring_depth: int, lanes: int) -> 
             f"ring_depth must be a power of 2 and at least {needed} for these delays, "
             f"but got {ring_depth}"
         )
+
+
+def cpu_width(lanes: int) -> int:
+    """Runs side by side on a CPU: small blocks stay in cache, and a ring that is read in several
+    places wants smaller ones.
+    """
+    return 128 if lanes == 1 else 64

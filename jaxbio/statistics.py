@@ -68,6 +68,13 @@ def interval(margin: np.ndarray, seed: int, resamples: int = RESAMPLES) -> tuple
     return _bootstrap((margin,), np.mean, seed, resamples)
 
 
+def student_reach(values: np.ndarray, level: float = 0.95) -> np.ndarray:
+    """Half of Student's interval of the mean of values [..., runs]: [...]."""
+    from scipy import stats
+
+    return stats.t.ppf((1 + level) / 2, values.shape[-1] - 1) * stats.sem(values, axis=-1)
+
+
 def interval_of_difference(
     one: np.ndarray, other: np.ndarray, seed: int, resamples: int = RESAMPLES
 ) -> tuple[float, float]:

@@ -23,6 +23,11 @@ MANIFEST = "settings.json"
 SHOWN = 6  # differences in a message
 
 
+def part(store: str | os.PathLike[str] | None, name: str) -> Path | None:
+    """Where one of several sweeps keeps its blocks; None where nothing is kept."""
+    return None if store is None else Path(store) / name
+
+
 class Store:
     """A folder for the blocks of one sweep."""
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 
 import jaxbio as jb
-from jaxbio.lab.advise import advise, contestants, utility
+from jaxbio.lab.advise import advise, utility
+from jaxbio.lab.contestants import ROBUST, contestants
 
 PROBLEMS = (  # K, S, T, delays
     (2, 2, 2_000, jb.FixedDelay(10)),
@@ -41,7 +42,7 @@ def main() -> None:
             name: jb.simulate(env, learner, horizon=horizon, runs=runs, seed=10_000, progress=False)
             for name, learner in contestants().items()
         }
-        robust = {name: results[name] for name in ("DAda-Exp3", "MetaBIO", "MetaAdaBIO")}
+        robust = {name: results[name] for name in ROBUST}
         print(f"K = {actions}, S = {states}, T = {horizon:,}, {delays}")
         for what, told, found in (
             ("stationary", given.overall, jb.compare(results, level=TOLD_APART)),

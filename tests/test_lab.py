@@ -7,8 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference
 import xarray as xr
+from utility_oracle import final_regret, log_ratio
 
 import jaxbio as jb
 from jaxbio.figures.advice import advice as draw_advice
@@ -23,8 +23,8 @@ from jaxbio.lab.beyond import (
     play_unknowns,
     with_spare_states,
 )
+from jaxbio.lab.contestants import robust
 from jaxbio.lab.phase import (
-    contestants,
     helpful_delays,
     phase_diagram,
     ratios,
@@ -91,7 +91,7 @@ CELLS = [(2, 32), (8, 32), (8, 4)]
 
 @pytest.fixture(scope="module")
 def diagram() -> xr.Dataset:
-    known = contestants()
+    known = robust()
     learners = {name: known[name] for name in ("DAda-Exp3", "MetaBIO")}
     return phase_diagram([2, 8], [4, 32], runs=128, learners=learners, **SMALL)
 
@@ -99,7 +99,7 @@ def diagram() -> xr.Dataset:
 def test_a_cell_is_what_simulate_gives(diagram: xr.Dataset) -> None:
     env = utility_family(4, 2, 32)
     sizes = {"horizon": 1500, "runs": 128, "rounds": 1}
-    alone = jb.simulate(env, contestants()["MetaBIO"], **sizes, progress=False)
+    alone = jb.simulate(env, robust()["MetaBIO"], **sizes, progress=False)
     cell = diagram.final_regret.sel(learner="MetaBIO", actions=4, horizon=1500, states=2, delay=32)
     np.testing.assert_array_equal(cell, alone.final_regret)
 
@@ -116,43 +116,12 @@ def test_an_independent_program_finds_the_same_ratio(
     probability 7e-6.
     """
     found = diagram.sel(actions=4, horizon=1500, states=states, delay=delay)
-    ours = found.final_regret.values
-    theirs = np.array([oracle_finals(spec, states, delay, 12) for spec in SPECS])
-    difference = np.diff(np.log(ours.mean(1)))[0] - np.diff(np.log(theirs.mean(1)))[0]
-    error = np.hypot(relative_error(ours), relative_error(theirs))
+    size = {"actions": 4, "states": states, "delay": delay, "horizon": 1500}
+    theirs = np.array([[final_regret(i, run, **size) for run in range(12)] for i in range(2)])
+    both = log_ratio(found.final_regret.values, paired=False), log_ratio(theirs, paired=False)
+    error = np.hypot(both[0][1], both[1][1])
     assert error < 0.25, "too few runs to see anything"
-    assert abs(difference) < 4.5 * error
-
-
-SPECS: tuple[reference.Spec, ...] = (
-    {"name": "dada-exp3", "delta": 0.1},
-    {"name": "metabio", "delta": 0.1, "base": {"name": "dada-exp3", "delta": 0.05}},
-)
-
-
-def oracle_finals(spec: reference.Spec, states: int, delay: int, runs: int) -> list[float]:
-    """[runs]: final pseudo-regret of the oracle in the family of Experiment 3, K = 4, T = 1,500."""
-    K, T = 4, 1500
-    generator = np.random.default_rng([states, delay, len(spec)])
-    good = np.eye(states)[:1]
-    others = np.full((K - 1, states), 0.4 / (states - 1))
-    others[:, 0] = 0.6
-    cdf = np.cumsum(np.concatenate([good, others]), axis=1)
-    theta = np.array([0.2] + [1.0] * (states - 1))
-    found = []
-    for _ in range(runs):
-        seen = np.sum(generator.random((T, K, 1)) >= cdf[:, :-1], axis=2)
-        losses = (generator.random((T, states)) < theta).astype(float)
-        world = reference.World(seen.tolist(), losses.tolist(), [delay] * T, states)
-        trace = reference.play(spec, world, generator.random(T).tolist())
-        found.append(0.32 * sum(action > 0 for action in trace.actions))
-    return found
-
-
-def relative_error(values: np.ndarray) -> float:
-    """Of the ratio of two means: values [2, runs]."""
-    errors = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1]) / values.mean(axis=1)
-    return float(np.linalg.norm(errors))
+    assert abs(both[0][0] - both[1][0]) < 4.5 * error
 
 
 @pytest.mark.parametrize(
@@ -196,7 +165,7 @@ def test_states_tell_nothing_in_the_adversarial_regimes() -> None:
 @pytest.mark.slow
 def test_metabio_gains_from_states_until_losses_are_adversarial() -> None:
     """Far apart: the tolerances are many standard errors wide."""
-    known = contestants()
+    known = robust()
     learners = {name: known[name] for name in ("DAda-Exp3", "MetaBIO")}
     data = play_regimes(
         horizon=4000, delay=50, runs=16, rounds=4, learners=learners, progress=False

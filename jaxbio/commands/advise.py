@@ -33,7 +33,7 @@ def draw(found: Advice, options: Any) -> None:
         f"K = {options.actions}, S = {options.states}, T = {options.horizon:,}, "
         f"delay {options.delay}"
     )
-    plot.save(advice(found.overall, title, plot.Look()), options.figure.with_suffix(""), ["png"])
+    plot.save_as(advice(found.overall, title, plot.Look()), options.figure)
 
 
 def as_dict(found: Advice) -> dict[str, Any]:

@@ -7,13 +7,12 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbio import netcdf
+from jaxbio.commands.files import write
 from jaxbio.lab.beyond import play_beyond
-from jaxbio.workers import number_of_workers
 
 
-def study(options: Any) -> dict[str, Any]:
-    """Play both parts, write data and figures; what `--json` prints."""
+def study(options: Any) -> tuple[dict[str, Any], str]:
+    """Play both parts, write data and figures; what is found, and as text."""
     values = options.horizon, options.delay, options.runs, options.seed
     changes, unknowns = play_beyond(
         horizon=options.horizon,
@@ -23,18 +22,16 @@ def study(options: Any) -> dict[str, Any]:
         store=options.folder / "store" / "-".join(map(str, values)),
         progress=not options.quiet,
     )
-    from jaxbio.figures import Drawing, save_all  # matplotlib takes a while to import
-    from jaxbio.figures.beyond import beyond
+    from jaxbio.figures.beyond import beyond  # matplotlib takes a while to import
 
-    drawing = Drawing("regret", "Beyond the assumptions.", partial(beyond, changes, unknowns))
-    (made,) = save_all([drawing], options.folder, "beyond", number_of_workers())
     data = {"changes": changes, "unknowns": unknowns}
-    files = [netcdf.save(one, options.folder / f"{name}.nc") for name, one in data.items()]
-    return {
-        "files": [str(path) for path in (*files, *made.values())],
+    draw = partial(beyond, changes, unknowns)
+    found = {
+        "files": write(options.folder, "beyond", data, "regret", draw),
         "dynamic regret by changes": means(changes.dynamic_regret, "changes"),
         "regret by allowed states / states": means(unknowns.final_regret, "spare"),
     }
+    return found, as_text(found)
 
 
 def means(values: xr.DataArray, axis: str) -> dict[str, dict[str, float]]:

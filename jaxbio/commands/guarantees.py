@@ -8,15 +8,15 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbio import netcdf
 from jaxbio.commands import specs
+from jaxbio.commands.files import write
 from jaxbio.lab.guarantees import check_guarantees
 
 SHOWN = ("bound", "regret_quantile", "ratio", "exceeded", "share_high", "dominant", "verdict")
 
 
-def play(arguments: Any) -> xr.Dataset:
-    """The study; its data and figures go to the folder."""
+def study(arguments: Any) -> tuple[dict[str, list[dict[str, Any]]], str]:
+    """Play, write data and figures; what is found, and as text."""
     given = {name: specs.value(text) for name, text in arguments.set or []}
     data = check_guarantees(
         specs.environment(arguments.environment, given, arguments.delay),
@@ -27,17 +27,12 @@ def play(arguments: Any) -> xr.Dataset:
         store=arguments.store,
         progress=not arguments.quiet,
     )
-    netcdf.save(data, arguments.folder / "guarantees.nc")
-    draw(data, arguments.folder)
-    return data
+    from jaxbio.figures.guarantees import bounds_and_runs  # matplotlib takes a while to import
 
-
-def draw(data: xr.Dataset, folder: Path) -> None:
-    from jaxbio.figures import Drawing, save_all  # matplotlib takes a while to import
-    from jaxbio.figures.guarantees import bounds_and_runs
-
-    caption = "Bounds with high probability, and what the runs did."
-    save_all([Drawing("bounds", caption, partial(bounds_and_runs, data))], folder, "guarantees")
+    name, draw = "guarantees", partial(bounds_and_runs, data)
+    write(arguments.folder, name, {name: data}, "bounds", draw)
+    found = rows(data)
+    return found, as_text(found, arguments.folder)
 
 
 def rows(data: xr.Dataset) -> dict[str, list[dict[str, Any]]]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from jaxbio import netcdf
+from jaxbio.commands.files import write
 from jaxbio.lab.phase import helpful_delays, phase_diagram
-from jaxbio.workers import number_of_workers
 
 
 def geometric(low: int, high: int, count: int) -> list[int]:
@@ -26,8 +24,8 @@ GRIDS = {  # name: states, delays
 }
 
 
-def study(options: Any) -> dict[str, Any]:
-    """Play the grid, write data and figures; what `--json` prints."""
+def study(options: Any) -> tuple[dict[str, Any], str]:
+    """Play the grid, write data and figures; what is found, and as text."""
     states, delays = GRIDS[options.grid]
     data = phase_diagram(
         states,
@@ -39,24 +37,18 @@ def study(options: Any) -> dict[str, Any]:
         store=options.folder / "store" / _name(options),
         progress=not options.quiet,
     )
-    numbers = netcdf.save(data, options.folder / f"{_name(options)}.nc")
-    files = [str(path) for path in (numbers, *_figures(data, options))]
-    return {"files": files, "ranges": ranges(data)}
+    from jaxbio.figures.phase import phase  # matplotlib takes a while to import
+
+    name = _name(options)
+    files = write(options.folder, name, {name: data}, "phase", partial(phase, data))
+    found = {"files": files, "ranges": ranges(data)}
+    return found, as_text(found)
 
 
 def _name(options: Any) -> str:
     """Of the files of these very options."""
     several = ("-".join(map(str, values)) for values in (options.actions, options.horizon))
     return "-".join([options.grid, *several, str(options.runs), str(options.seed)])
-
-
-def _figures(data: xr.Dataset, options: Any) -> list[Path]:
-    from jaxbio.figures import Drawing, save_all  # matplotlib takes a while to import
-    from jaxbio.figures.phase import phase
-
-    drawing = Drawing("phase", "Regret ratios over states and delay.", partial(phase, data))
-    (made,) = save_all([drawing], options.folder, _name(options), number_of_workers())
-    return list(made.values())
 
 
 def ranges(data: xr.Dataset) -> list[dict[str, Any]]:

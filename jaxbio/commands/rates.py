@@ -8,28 +8,22 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbio import netcdf
+from jaxbio.commands.files import write
 from jaxbio.lab.rates import measure_rates
 from jaxbio.lab.series import AXES
 
 FORWARDED = ("horizons", "states", "delays", "actions", "horizon", "runs", "seed", "delta", "store")
 
 
-def play(arguments: Any) -> xr.Dataset:
-    """The study; its data and figures go to the folder."""
+def study(arguments: Any) -> tuple[list[dict[str, Any]], str]:
+    """Play, write data and figures; what is found, and as text."""
     given = {name: getattr(arguments, name) for name in FORWARDED}
     data = measure_rates(**given, progress=not arguments.quiet)
-    netcdf.save(data, arguments.folder / "rates.nc")
-    draw(data, arguments.folder)
-    return data
+    from jaxbio.figures.rates import slopes  # matplotlib takes a while to import
 
-
-def draw(data: xr.Dataset, folder: Path) -> None:
-    from jaxbio.figures import Drawing, save_all  # matplotlib takes a while to import
-    from jaxbio.figures.rates import slopes
-
-    caption = "How regret grows with T, S, d and K, and how the paper's rates do."
-    save_all([Drawing("slopes", caption, partial(slopes, data))], folder, "rates")
+    write(arguments.folder, "rates", {"rates": data}, "slopes", partial(slopes, data))
+    found = rows(data)
+    return found, as_text(found, arguments.folder)
 
 
 def rows(data: xr.Dataset) -> list[dict[str, Any]]:

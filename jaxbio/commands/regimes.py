@@ -7,30 +7,26 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbio import netcdf
+from jaxbio.commands.files import write
 from jaxbio.lab.regimes import play_regimes
-from jaxbio.workers import number_of_workers
 
 
-def study(options: Any) -> dict[str, Any]:
-    """Play the four regimes, write data and figures; what `--json` prints."""
+def study(options: Any) -> tuple[dict[str, Any], str]:
+    """Play the four regimes, write data and figures; what is found, and as text."""
+    values = options.horizon, options.delay, options.runs, options.seed
     data = play_regimes(
         horizon=options.horizon,
         delay=options.delay,
         runs=options.runs,
         seed=options.seed,
-        store=options.folder
-        / "store"
-        / f"{options.horizon}-{options.delay}-{options.runs}-{options.seed}",
+        store=options.folder / "store" / "-".join(map(str, values)),
         progress=not options.quiet,
     )
-    from jaxbio.figures import Drawing, save_all  # matplotlib takes a while to import
-    from jaxbio.figures.regimes import regimes
+    from jaxbio.figures.regimes import regimes  # matplotlib takes a while to import
 
-    drawing = Drawing("regret", "Regret in the four regimes.", partial(regimes, data))
-    (made,) = save_all([drawing], options.folder, "regimes", number_of_workers())
-    files = [netcdf.save(data, options.folder / "regimes.nc"), *made.values()]
-    return {"files": [str(path) for path in files], "regret": finals(data)}
+    files = write(options.folder, "regimes", {"regimes": data}, "regret", partial(regimes, data))
+    found = {"files": files, "regret": finals(data)}
+    return found, as_text(found)
 
 
 def finals(data: xr.Dataset) -> dict[str, dict[str, dict[str, float]]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.stats
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxbio.figures.finals import reach
 from jaxbio.plot import End, Look, colours, label_ends, panels, room_for, thousands
 
 DASH = (0, (4, 2))
@@ -46,9 +46,8 @@ def _panel(axes: Axes, values: xr.DataArray, axis: str, look: Look) -> None:
     for name in names:
         own = values.sel(learner=name).transpose(axis, "run").values
         colour, dash = palette[PLAIN.get(name, name)], DASH if name in PLAIN else "-"
-        reach = scipy.stats.t.ppf(0.975, own.shape[1] - 1) * scipy.stats.sem(own, axis=1)
         mean = own.mean(axis=1)
-        axes.errorbar(x, mean, reach, color=colour, linestyle=dash, marker="o", markersize=5,
+        axes.errorbar(x, mean, reach(own), color=colour, linestyle=dash, marker="o", markersize=5,
                       capsize=3)  # fmt: skip
         ends.append(End(name, float(mean[-1]), colour))
     axes.set_xticks(x, [f"{value:,}" for value in values[axis].values])

@@ -24,6 +24,7 @@ from jaxbio.plot import (
     text_inches,
     thousands,
 )
+from jaxbio.statistics import student_reach
 
 MANY = 300  # runs above which single runs are not drawn
 
@@ -114,9 +115,9 @@ def against(layout: Layout, data: xr.Dataset, look: Look) -> Figure:
     ends = []
     for i, name in enumerate(names):
         finals = data.final_regret.sel(learner=name).transpose(axis, "run").values
-        mean, reach = finals.mean(axis=1), _reach(finals)
+        mean = finals.mean(axis=1)
         shift = 0.022 * np.ptp(x) * (i - (len(names) - 1) / 2)
-        axes.errorbar(x + shift, mean, reach, color=palette[name], fmt="o", markersize=5.5,
+        axes.errorbar(x + shift, mean, reach(finals), color=palette[name], fmt="o", markersize=5.5,
                       capsize=3, elinewidth=1.5)  # fmt: skip
         axes.plot(x[joined] + shift, mean[joined], color=palette[name], linewidth=1.4, alpha=0.8)
         ends.append(End(name, float(mean[-1]), palette[name]))
@@ -143,9 +144,6 @@ def _positions(values: Sequence[object]) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(len(values), dtype=float), numeric
 
 
-def _reach(finals: np.ndarray) -> np.ndarray:
-    """[values]: half the 95 % interval of the mean of finals [values, runs]."""
-    runs = finals.shape[1]
-    if runs < 2:
-        return np.zeros(len(finals))
-    return scipy.stats.t.ppf(0.975, runs - 1) * scipy.stats.sem(finals, axis=1)
+def reach(finals: np.ndarray) -> np.ndarray:
+    """[values]: half the 95 % interval of the mean of finals [values, runs]; 0 of a single run."""
+    return student_reach(finals) if finals.shape[1] > 1 else np.zeros(len(finals))

@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,26 +22,13 @@ from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
 from jaxbio.environment.losses import BernoulliLosses
 from jaxbio.environment.mappings import StochasticMapping
-from jaxbio.learners.registry import make_learner
+from jaxbio.lab.contestants import ROBUST, contestants
+from jaxbio.store import part
 from jaxbio.sweep import sweep
 
 LOOKS = 6  # at the results; runs double from one to the next
 LEVEL = 0.05  # the probability, at most, that any look names a winner among equals
 FIRST = 32  # games of each learner before the first look
-
-# Sublinear regret whatever the mapping does: what is left where it may change.
-ROBUST = ("DAda-Exp3", "MetaBIO", "MetaAdaBIO")
-
-
-def contestants() -> dict[str, Any]:
-    """The learners that are played unless others are given."""
-    return {
-        "DAda-Exp3": make_learner("dada-exp3"),
-        "MetaBIO": make_learner("metabio"),
-        "MetaAdaBIO": make_learner("metaadabio", rule="practical"),
-        "UCB1": make_learner("ucb1"),
-        "NSD-UCRL2": make_learner("nsd-ucrl2"),
-    }
 
 
 def utility(actions: int, states: int, delays: Any, instance: int) -> Environment:
@@ -133,7 +119,7 @@ def advise(
             seed=seed + look,
             rounds=1,
             keep="finals",
-            store=None if store is None else Path(store) / f"look-{look}",
+            store=part(store, f"look-{look}"),
             progress=progress,
         )
         for name in known:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,9 @@ from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
 from jaxbio.environment.losses import BernoulliLosses
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping
+from jaxbio.environment.padding import pad_states
 from jaxbio.learners.registry import make_learner
+from jaxbio.store import part
 from jaxbio.sweep import sweep
 
 GOOD, OTHERS = 0.9, 0.5  # the probability of the good state, for the phase's best action and others
@@ -56,15 +57,12 @@ def play_changes(
     actions: int = 4,
     delay: int = 50,
     horizon: int = 10_000,
-    runs: int = 50,
-    seed: int = 0,
-    store: str | os.PathLike[str] | None = None,
-    progress: bool = True,
+    **given: Any,
 ) -> xr.Dataset:
     """Learners where the best action changes so many times.
 
     The restarting base begins anew, and the window of NSD-UCRL2 ends, after half a phase: both are
-    told how often the mapping changes.
+    told how often the mapping changes. given: of `sweep`.
 
     Returns:
       A Dataset as of `sweep` with final_regret and dynamic_regret [learner, changes, run]; both are
@@ -75,7 +73,7 @@ def play_changes(
     def half_a_phase(changes: int) -> int:
         return max(1, phase_length(horizon, changes) // 2)
 
-    data = sweep(
+    data = _finals(
         lambda changes: changing(actions, delay, horizon, changes),
         {
             "DAda-Exp3": make_learner("dada-exp3"),
@@ -89,48 +87,53 @@ def play_changes(
             ),
         },
         {"changes": counts},
-        horizon=horizon,
-        runs=runs,
-        seed=seed,
-        rounds=1,
-        keep="finals",
-        store=store,
-        progress=progress,
+        horizon,
+        **given,
     )
     gaps = [dynamic_gap(actions, delay, horizon, count) for count in counts]
     gap = xr.DataArray(gaps, {"changes": counts}, ("changes",))
     return data.assign(dynamic_regret=data.final_regret + gap)
 
 
+def _finals(
+    environment: Any,
+    learners: Any,
+    axes: Any,
+    horizon: int = 10_000,
+    runs: int = 50,
+    **given: Any,
+) -> xr.Dataset:
+    return sweep(
+        environment, learners, axes, horizon=horizon, runs=runs, rounds=1, keep="finals", **given
+    )
+
+
 def with_spare_states(spare: int, delay: int) -> Environment:
     """The problem of Experiment 1 among `spare` times as many states: the others never show."""
     known: Any = make_environment("paper-stochastic")
-    unused = (spare - 1) * known.num_states
-    table = np.pad(np.asarray(known.mapping.P), [(0, 0), (0, unused)])
-    theta = np.pad(np.asarray(known.losses.theta), (0, unused))
-    return Environment(StochasticMapping(table), BernoulliLosses(theta), FixedDelay(delay))
+    slots = spare * known.num_states
+    mapping = StochasticMapping(pad_states(known.mapping.P, slots))
+    return Environment(
+        mapping, BernoulliLosses(pad_states(known.losses.theta, slots)), FixedDelay(delay)
+    )
 
 
 def play_unknowns(
     spare: Sequence[int] = (1, 4, 16),
     *,
     delay: int = 50,
-    horizon: int = 10_000,
-    runs: int = 50,
-    seed: int = 0,
-    store: str | os.PathLike[str] | None = None,
-    progress: bool = True,
+    **given: Any,
 ) -> xr.Dataset:
     """What it costs not to know the horizon, or the number of states.
 
     spare: the factors by which the number of states is overestimated. A learner without the horizon
-    uses a radius for all rounds (MetaBIO) or doubles its guess (MetaAdaBIO).
+    uses a radius for all rounds (MetaBIO) or doubles its guess (MetaAdaBIO). given: of `sweep`.
 
     Returns:
       A Dataset as of `sweep` with final_regret [learner, spare, run].
     """
     factors = [checks.integer("spare", factor, 1) for factor in spare]
-    return sweep(
+    return _finals(
         lambda spare: with_spare_states(spare, delay),
         {
             "DAda-Exp3": make_learner("dada-exp3"),
@@ -140,13 +143,7 @@ def play_unknowns(
             "MetaAdaBIO, no horizon": make_learner("metaadabio", rule="practical", doubling=200),
         },
         {"spare": factors},
-        horizon=horizon,
-        runs=runs,
-        seed=seed,
-        rounds=1,
-        keep="finals",
-        store=store,
-        progress=progress,
+        **given,
     )
 
 
@@ -161,5 +158,5 @@ def play_beyond(
 ) -> tuple[xr.Dataset, xr.Dataset]:
     """Both studies: (of `play_changes`, of `play_unknowns`)."""
     given = {"horizon": horizon, "delay": delay, "runs": runs, "seed": seed, "progress": progress}
-    places = [None if store is None else Path(store) / name for name in ("changes", "unknowns")]
-    return play_changes(store=places[0], **given), play_unknowns(store=places[1], **given)
+    changes = play_changes(store=part(store, "changes"), **given)
+    return changes, play_unknowns(store=part(store, "unknowns"), **given)

@@ -11,7 +11,6 @@ import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from jaxbio.lab.intervals import judged, of_mean, of_quantile, of_share
 from jaxbio.lab.lemmas import LEMMAS, Lemma, Terms
 from jaxbio.lab.theorems import EXPECTATIONS, GUARANTEES, Expectation, Guarantee
 from jaxbio.lab.watched import watched
+from jaxbio.store import part
 from jaxbio.sweep import sweep
 
 MEAN_RUNS = 1_000  # a mean needs fewer runs than a far quantile, and Tsallis-INF is slower
@@ -72,13 +72,13 @@ def check_guarantees(
     games = {T: _game(env, seed, T) for T in axes["horizon"]}
     given = {"seed": seed, "rounds": 1, "keep": "finals", "progress": progress}
     learners = {one.name: _on_delta(one.learner, env) for one in guarantees}
-    played = sweep(env, learners, axes, runs=runs, store=_part(store, "probable"), **given)
+    played = sweep(env, learners, axes, runs=runs, store=part(store, "probable"), **given)
     used = [lemma for lemma in lemmas if lemma.about in learners]
     parts = [_tested(guarantees, played, games, env), _checked(used, played, games)]
     if expectations:
         learners = {one.name: one.learner for one in expectations}
         axes, fewer = {"horizon": axes["horizon"]}, min(runs, MEAN_RUNS)
-        means = sweep(env, learners, axes, runs=fewer, store=_part(store, "expected"), **given)
+        means = sweep(env, learners, axes, runs=fewer, store=part(store, "expected"), **given)
         parts.append(_averaged(expectations, means, games, env))
     return xr.merge(parts).assign_attrs(_about(env, games, runs, seed))
 
@@ -124,10 +124,6 @@ def _on_delta(learner: Any, env: Environment) -> Any:
     if hasattr(learner, "learn"):
         return watched(learner, env)
     return lambda delta: watched(learner(delta), env)
-
-
-def _part(store: Any, name: str) -> Path | None:
-    return None if store is None else Path(store) / name
 
 
 def _game(env: Environment, seed: Any, horizon: int) -> Terms:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from jaxbio.statistics import student_reach
+
 LEVEL = 0.95
 HOLDS, VIOLATED, UNDECIDED = "holds", "violated", "undecided"
 
@@ -29,10 +31,7 @@ def of_quantile(values: np.ndarray, p: float) -> tuple[float, float, float]:
 
 def of_mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of values [..., runs] over runs, and both ends of Student's interval: [...] each."""
-    from scipy import stats
-
-    mean = values.mean(axis=-1)
-    reach = stats.t.ppf((1 + LEVEL) / 2, values.shape[-1] - 1) * stats.sem(values, axis=-1)
+    mean, reach = values.mean(axis=-1), student_reach(values, LEVEL)
     return mean, mean - reach, mean + reach
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,11 @@ from jaxbio import checks
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
-from jaxbio.learners.registry import make_learner
+from jaxbio.lab.contestants import robust
+from jaxbio.statistics import resampled_means
+from jaxbio.store import part
 from jaxbio.sweep import sweep
 
-BASE = "DAda-Exp3"
 SIZES = (8, 16, 32, 64, 128)  # state counts up to each of these share arrays of one size
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -34,15 +34,6 @@ def utility_family(actions: int, states: int, delay: int) -> Environment:
     return make_environment(
         "paper-utility", actions=actions, states=states, delays=FixedDelay(delay)
     )
-
-
-def contestants() -> dict[str, Any]:
-    """The base and its two wrappers; MetaAdaBIO with the rule of the paper's experiments."""
-    return {
-        BASE: make_learner("dada-exp3"),
-        "MetaBIO": make_learner("metabio"),
-        "MetaAdaBIO": make_learner("metaadabio", rule="practical"),
-    }
 
 
 def phase_diagram(
@@ -65,7 +56,7 @@ def phase_diagram(
       runs: per cell and learner, in the same worlds for all learners.
       seed: the root seed.
       family: (actions, states, delay) -> Environment.
-      learners: label -> learner; the first is the base. Default: `contestants()`.
+      learners: label -> learner; the first is the base. Default: `robust()`.
       store: a folder for finished parts; the same call goes on where it was interrupted.
       progress: show bars.
     Returns:
@@ -78,7 +69,7 @@ def phase_diagram(
         "delay": _increasing("delays", delays, 0),
         "horizon": _increasing("horizons", horizons, 1),
     }
-    known = dict(contestants() if learners is None else learners)
+    known = dict(robust() if learners is None else learners)
     if len(known) < 2:
         raise ValueError(f"learners must have a base and a wrapper, but got {list(known)}")
     parts = [
@@ -90,7 +81,7 @@ def phase_diagram(
             seed=seed,
             rounds=1,
             keep="finals",
-            store=None if store is None else Path(store) / f"states-{group[0]}-{group[-1]}",
+            store=part(store, f"states-{group[0]}-{group[-1]}"),
             progress=progress,
         )
         for group in _groups(counts)
@@ -127,13 +118,14 @@ def ratios(
 
     finals: [learner, ..., run]. Returns ratio, low, high: [wrapper, ...].
     """
-    runs = finals.sizes["run"]
-    drawn = np.random.default_rng(seed).multinomial(runs, np.full(runs, 1 / runs), resamples)
     values = finals.transpose(..., "run").values
-    means = np.tensordot(values, drawn.T / runs, 1)  # [learner, ..., resamples]
+    cells = values.reshape(-1, values.shape[-1])  # [learner and cell, run]
+    means = resampled_means(list(cells), True, resamples, seed).reshape(
+        resamples, *values.shape[:-1]
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        resampled, ratio = means[1:] / means[:1], values[1:].mean(-1) / values[:1].mean(-1)
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=-1)
+        resampled, ratio = means[:, 1:] / means[:, :1], values[1:].mean(-1) / values[:1].mean(-1)
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
     wrappers = finals.isel(learner=slice(1, None), run=0, drop=True).rename(learner="wrapper")
     named = {"ratio": ratio, "low": low, "high": high}
     return xr.Dataset({name: wrappers.copy(data=value) for name, value in named.items()})

@@ -21,6 +21,7 @@ from jaxbio import checks
 from jaxbio.environment.environment import MAX_HORIZON
 from jaxbio.lab.intervals import LEVEL, of_mean
 from jaxbio.lab.series import HORIZON, VALUES, Series, default_series, learner
+from jaxbio.store import part
 from jaxbio.sweep import sweep
 
 RESAMPLES = 2_000
@@ -79,7 +80,7 @@ def measure_rates(
     checks.integer("runs", runs, 2 * RUNS_PER_INSTANCE)
     lines = []
     for number, one in enumerate(series):
-        place = None if store is None else Path(store) / f"{number}-{one.axis}-{one.problem.name}"
+        place = part(store, f"{number}-{one.axis}-{one.problem.name}")
         played = _played(one, runs, seed, delta, place, progress)
         lines += [_line(one, name, played[name], seed) for name in one.learners]
     return _labelled(lines).assign_attrs(

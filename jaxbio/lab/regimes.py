@@ -20,7 +20,7 @@ from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
 from jaxbio.environment.losses import TableLosses
 from jaxbio.environment.mappings import StochasticMapping, TableMapping
-from jaxbio.learners.registry import make_learner
+from jaxbio.lab.contestants import contestants
 from jaxbio.sweep import sweep
 
 TURN = 0.4  # the share of the horizon after which adversarial losses turn
@@ -68,16 +68,6 @@ def four_regimes(horizon: int, delay: int) -> dict[str, Environment]:
         ),
         "stochastic mapping, adversarial losses": turning_losses(horizon, delay),
         "adversarial mapping, adversarial losses": swapping_states(horizon, delay),
-    }
-
-
-def contestants() -> dict[str, Any]:
-    return {
-        "DAda-Exp3": make_learner("dada-exp3"),
-        "MetaBIO": make_learner("metabio"),
-        "MetaAdaBIO": make_learner("metaadabio", rule="practical"),
-        "UCB1": make_learner("ucb1"),
-        "NSD-UCRL2": make_learner("nsd-ucrl2"),
     }
 
 

@@ -16,8 +16,8 @@ from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
 from jaxbio.environment.losses import TableLosses
 from jaxbio.environment.mappings import TableMapping
+from jaxbio.lab.contestants import ROBUST, robust
 from jaxbio.learners.exp3 import Exp3
-from jaxbio.learners.registry import make_learner
 
 UNIFORM = "uniform play"
 AXES = {"horizon": "T", "states": "S", "delay": "d", "actions": "K"}
@@ -137,11 +137,8 @@ def lengthened(env: Environment, rounds: int) -> Environment:
 
 
 def learner(name: str, delta: float) -> Any:
-    """The practical rule switches at these sizes, the one of the theorem does not."""
-    if name == UNIFORM:
-        return Exp3(rate=1e-9)
-    options = {"rule": "practical"} if name == "MetaAdaBIO" else {}
-    return make_learner(name.lower(), delta=delta, **options)
+    """A learner of the studies, or one that never learns."""
+    return Exp3(rate=1e-9) if name == UNIFORM else robust(delta)[name]
 
 
 def default_series(
@@ -153,8 +150,7 @@ def default_series(
     horizon: int,
 ) -> list[Series]:
     """What `measure_rates` plays: along each axis a hard problem or two, and an easy one."""
-    three = ("DAda-Exp3", "MetaBIO", "MetaAdaBIO")
-    two, alone = three[:2], three[:1]
+    three, two, alone = ROBUST, ROBUST[:2], ROBUST[:1]
 
     def along(
         axis: str, values: Sequence[int], problem: str, names: tuple[str, ...], **fixed: int

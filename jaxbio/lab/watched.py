@@ -53,11 +53,7 @@ class Watched:
 
     def check(self, env: Environment) -> None:
         """Raise where theta belongs to another environment."""
-        if self.theta.shape[0] != env.state_slots:
-            raise ValueError(
-                f"theta must have one entry per state, {env.state_slots}, "
-                f"but its shape is {self.theta.shape}"
-            )
+        checks.per_state("theta", self.theta, env.state_slots)
         check_learner(self.learner, env)
 
     def draws(self, num_actions: int) -> int:

@@ -53,17 +53,12 @@ class KnownLosses:
 
     def check(self, env: Any) -> None:
         """Raise where theta is of other states than the environment's."""
-        if self.theta.shape[0] != env.num_states:
-            raise ValueError(
-                f"theta must have shape ({env.num_states},), one mean loss per state of the "
-                f"environment, but its shape is {self.theta.shape}"
-            )
+        checks.per_state("theta", self.theta, env.num_states)
         check_learner(self.base, env)
 
     def padded(self, slots: int) -> KnownLosses:
         """The same learner in arrays of `slots` states; the new ones are never shown."""
-        missing = slots - self.theta.shape[0]
-        return dataclasses.replace(self, theta=np.pad(self.theta, (0, missing)))
+        return dataclasses.replace(self, theta=np.pad(self.theta, (0, slots - len(self.theta))))
 
     def draws(self, num_actions: int) -> int:
         return draws_of(self.base, num_actions)
