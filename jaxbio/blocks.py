@@ -60,8 +60,11 @@ def calls(stops: np.ndarray, last: int = 0) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def stack(games: list[Game]) -> Game:
-    """One game per run: leaves [..., runs]."""
-    return jax.tree.map(lambda *leaves: np.stack(leaves, axis=-1), *games)
+    """One game per run: leaves [..., runs]. Several runs may have the same one."""
+    different = {id(game): game for game in games}
+    places = {game: place for place, game in enumerate(different)}
+    mine = [places[id(game)] for game in games]
+    return jax.tree.map(lambda *leaves: np.stack(leaves, axis=-1)[..., mine], *different.values())
 
 
 def _play(

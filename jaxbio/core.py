@@ -72,12 +72,15 @@ def as_arrays(tree: Any, library: Any = jnp) -> Any:
     library: jax.numpy, or numpy for arrays that stay on the host until a program takes them.
     """
 
+    floating = float_dtype()
+
     def convert(leaf: Any) -> Any:
-        dtype = jnp.result_type(leaf)
+        on_host = isinstance(leaf, np.ndarray | np.generic | float | int)
+        dtype = np.result_type(leaf) if on_host else jnp.result_type(leaf)
         if jnp.issubdtype(dtype, jax.dtypes.prng_key):
             return leaf
         if jnp.issubdtype(dtype, jnp.floating):
-            return library.asarray(leaf, float_dtype())
+            return library.asarray(leaf, floating)
         if dtype == jnp.bool_ or jnp.issubdtype(dtype, jnp.unsignedinteger):
             return library.asarray(leaf)
         return library.asarray(leaf, jnp.int32)

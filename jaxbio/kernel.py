@@ -161,6 +161,6 @@ class Program:
 def signature(args: Any) -> Any:
     """What decides which compiled program serves these arguments."""
     leaves, structure = jax.tree.flatten(args)
-    types = tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
+    types = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
     device = str(jax.config.values["jax_default_device"])
     return structure, types, device, os.environ.get("JAXBIO_NATIVE_LOOPS")

@@ -16,7 +16,9 @@ from jaxbio.sizing import cpu_width
 
 KEEP = ("curves", "moments", "finals")
 WIDEST_ELSEWHERE = 4096  # runs side by side where that is not a CPU
-FEWEST = 8  # runs of one setting that fill a block of their own on CPU
+STEP = 8  # widths are multiples of it
+ALONE = 32  # runs of one setting that are worth a block of their own on CPU
+SHARED = 64  # runs in a block of several settings on CPU, so that larger grids compile nothing new
 BLOCK_BYTES = 1 << 28  # a block's ring and stacked tables stay below this
 
 
@@ -69,24 +71,36 @@ class Block(NamedTuple):
 def cut_into_blocks(groups: list[Group], job: Job, width: int | None) -> list[Block]:
     blocks = []
     for number, found in enumerate(groups):
-        widest = _widest(found, width)
-        enough = FEWEST if jax.default_backend() == "cpu" else widest
-        if job.runs >= min(enough, widest) or _table_bytes(found) * widest > BLOCK_BYTES:
+        widest = _widest(found, job) if width is None else checks.integer("width", width, 1)
+        enough = ALONE if jax.default_backend() == "cpu" else widest
+        alone = len(found.settings) == 1 or job.runs >= min(enough, widest)
+        if alone or _table_bytes(found) * widest > BLOCK_BYTES:
             blocks += _own_blocks(number, found, job.runs, widest)
         else:
             blocks += _shared_blocks(number, found, job, widest)
     return blocks
 
 
-def _widest(found: Group, width: int | None) -> int:
-    if width is not None:
-        return checks.integer("width", width, 1)
-    per_run = _ring_bytes(found)
-    on_cpu = jax.default_backend() == "cpu"
-    widest = cpu_width(found.games[0].lanes) if on_cpu else WIDEST_ELSEWHERE
-    while widest > FEWEST and widest * per_run > BLOCK_BYTES:
+def _widest(found: Group, job: Job) -> int:
+    """A measured default. It leaves work for a second worker where there are runs enough, but how
+    many workers there are does not count, so that a store can move to another machine.
+    """
+    total = len(found.settings) * job.runs
+    if jax.default_backend() != "cpu":
+        widest = WIDEST_ELSEWHERE
+    elif job.runs < ALONE:
+        widest = SHARED if total > SHARED else ALONE
+    else:
+        longest = max(job.settings[setting].horizon for setting in found.settings)
+        half = max(ALONE, _stepped(-(-total // 2)))
+        widest = min(half, cpu_width(found.games[0].lanes, longest))
+    while widest > STEP and widest * _ring_bytes(found) > BLOCK_BYTES:
         widest //= 2
     return widest
+
+
+def _stepped(runs: int) -> int:
+    return -(-runs // STEP) * STEP
 
 
 def _ring_bytes(found: Group) -> int:
@@ -102,7 +116,7 @@ def _table_bytes(found: Group) -> int:
 def _own_blocks(number: int, found: Group, runs: int, widest: int) -> list[Block]:
     """Blocks of one setting each, as equal as multiples of 8 can be."""
     share = -(-runs // -(-runs // widest))
-    width = min(widest, -(-share // FEWEST) * FEWEST)
+    width = min(widest, _stepped(share))
     blocks = []
     for game, setting in zip(found.games, found.settings, strict=True):
         for first in range(0, runs, width):
@@ -119,7 +133,7 @@ def _shared_blocks(number: int, found: Group, job: Job, widest: int) -> list[Blo
     for setting in found.settings:
         by_horizon.setdefault(job.settings[setting].horizon, []).append(setting)
     most = max(len(settings) for settings in by_horizon.values()) * job.runs
-    width = min(widest, -(-most // FEWEST) * FEWEST)
+    width = min(widest, _stepped(most))
     blocks = []
     for settings in by_horizon.values():
         pairs = np.array([(setting, run) for setting in settings for run in range(job.runs)])

@@ -30,8 +30,7 @@ from jaxbio.rollout import (
 from jaxbio.sizing import cpu_width, ring_sizes
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
-WIDTHS = (8, 32, 64, 128, 256)  # runs side by side in one program
-SHORT = 2_000  # rounds; a block of fewer takes little longer than to set it up
+WIDTHS = (8, 32, 64, 128, 256, 512)  # runs side by side in one program
 
 
 def simulate(
@@ -117,7 +116,7 @@ def _players(game: Game, width: int, blocks: int) -> list[tuple[Any, Player, Gam
 
 def _default_width(runs: int, workers: int, horizon: int, lanes: int) -> int:
     """The smallest width that gives every worker one block, or the largest that is worth it."""
-    most = cpu_width(lanes) * (2 if horizon <= SHORT else 1)
+    most = cpu_width(lanes, horizon)
     share = -(-runs // workers)
     return min(most, next((width for width in WIDTHS if width >= share), most))
 

@@ -16,6 +16,8 @@ from jaxbio.environment.environment import Environment
 # lighter tails than Poisson(1) (Hoeffding 1956): a round needs more lanes with probability 1.1e-15.
 LANES = 16
 
+SHORT = 2_000  # rounds; a block of fewer takes little longer than to begin it
+
 
 def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
     """(ring depth, lanes) for the games of an environment.
@@ -78,8 +80,8 @@ def check_sizes(env: Environment, horizon: int, ring_depth: int, lanes: int) -> 
         )
 
 
-def cpu_width(lanes: int) -> int:
+def cpu_width(lanes: int, horizon: int) -> int:
     """Runs side by side on a CPU: small blocks stay in cache, and a ring that is read in several
-    places wants smaller ones.
+    places wants smaller ones. To begin a block takes half a millisecond, so short ones are wide.
     """
-    return 128 if lanes == 1 else 64
+    return (128 if lanes == 1 else 64) * (4 if horizon <= SHORT else 1)

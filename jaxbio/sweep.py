@@ -25,7 +25,7 @@ from jaxbio.schedule import Block, Job, Plan, cut_into_blocks, game_of_block, ma
 from jaxbio.store import Store
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
-FORMAT = 2
+FORMAT = 3
 
 
 def sweep(
