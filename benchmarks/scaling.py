@@ -1,6 +1,6 @@
 """How the cost of a round grows with K, S, d, T, width, and workers or devices.
 
-    python -m benchmarks.scaling [--quick] [--png results/scaling.png]
+    python -m benchmarks.scaling [--quick] [--only horizon delay] [--png results/scaling.png]
 
 Six panels, one quantity each, everything else as usual (K = 8, S = 4, d = 50, T = 10,000). The
 points of a line take turns and the best time of each counts. For T the number of runs shrinks as T
@@ -141,7 +141,10 @@ def child(options: Any) -> None:
 def measured(panels: Sequence[Panel], options: Any) -> dict[str, dict[str, list[float]]]:
     """ns by quantity and line."""
     results = {p.quantity: {label: line(p, label, options) for label in LINES} for p in panels}
-    return results | {"workers": results["workers"] | device_lines(panels[-1], options)}
+    for panel in panels:
+        if panel.quantity == "workers":
+            results["workers"] |= device_lines(panel, options)
+    return results
 
 
 def table(panels: Sequence[Panel], results: dict[str, dict[str, list[float]]]) -> str:
@@ -160,18 +163,25 @@ def table(panels: Sequence[Panel], results: dict[str, dict[str, list[float]]]) -
 
 
 def draw(panels: Sequence[Panel], results: dict[str, dict[str, list[float]]], path: Path) -> None:
-    """Six panels with one scale of costs, and one legend below them."""
+    """The panels with one scale of costs, and one legend below them."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 3, figsize=(12, 7.6), sharey=True, layout="constrained")
-    for place, panel in zip(axes.flat, panels, strict=True):
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    size = (4 * columns, 3.6 * rows + 0.4)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=size, sharey=True, layout="constrained", squeeze=False
+    )
+    for place, panel in zip(axes.flat, panels, strict=False):
         draw_panel(place, panel, results[panel.quantity])
+    for place in axes.flat[len(panels) :]:
+        place.remove()
     for row in axes:
         row[0].set_ylabel("ns per round and run", fontsize=12)
-    handles, labels = axes.flat[-1].get_legend_handles_labels()
+    handles, labels = axes.flat[len(panels) - 1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=11)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
@@ -213,6 +223,8 @@ def arguments() -> Any:
     parser.add_argument("--png", type=Path, default=Path("results/scaling.png"))
     parser.add_argument("--rounds", type=int, default=10_000_000, help="of all runs of a point")
     parser.add_argument("--repeats", type=int, default=3, help="timings; the best counts")
+    names = [panel.quantity for panel in PANELS]
+    parser.add_argument("--only", nargs="+", choices=names, default=names, help="these panels")
     parser.add_argument("--quick", action="store_true", help="the smallest values, few rounds")
     parser.add_argument("--child", action="store_true", help="(internal) on this many devices")
     options = parser.parse_args()
@@ -232,7 +244,8 @@ def main() -> None:
         child(options)
         return
     print(machine.one_line(), flush=True)
-    panels = [shortened(panel) for panel in PANELS] if options.quick else list(PANELS)
+    panels = [panel for panel in PANELS if panel.quantity in options.only]
+    panels = [shortened(panel) for panel in panels] if options.quick else panels
     results = measured(panels, options)
     draw(panels, results, options.png)
     print(f"\n{table(panels, results)}")

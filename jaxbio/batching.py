@@ -265,15 +265,14 @@ def _read_row(operands: Sequence[tuple[Any, bool]], sizes: Sequence[int], runs: 
     (x, x_batched), indices = operands[0], operands[1:]
     shape = _shape(operands[0])
     index, per_run, rows = _row_index(indices, shape, sizes)
-    x = x if x_batched else _spread(x, runs)
     width = math.prod(shape) // rows
-    table = lax.reshape(x, (rows, width, runs))
     if not per_run:
+        table = lax.reshape(x if x_batched else _spread(x, runs), (rows, width, runs))
         row = lax.dynamic_slice(table, (index, ORIGIN, ORIGIN), (1, width, runs))
     else:
-        row = (
-            table.reshape(-1).at[_flat_positions(index, width, runs)].get(mode="promise_in_bounds")
-        )
+        shared = index * width + lax.iota(jnp.int32, width)[:, None]
+        positions = _flat_positions(index, width, runs) if x_batched else shared
+        row = jnp.reshape(x, -1).at[positions].get(mode="promise_in_bounds")
     return lax.reshape(row, (*sizes, runs))
 
 

@@ -56,7 +56,9 @@ def count_by(index: Array, due: Array, size: int) -> Array:
 
 
 def cumulative(values: Array) -> Array:
-    """Cumulative sums of values [n]; added one after the other for short axes."""
+    """Cumulative sums of values [n], on a CPU added one after the other."""
+    if _in_a_loop(values):
+        return lax.scan(lambda total, x: (total + x,) * 2, jnp.zeros((), values.dtype), values)[1]
     if values.shape[0] > UNROLLED:
         return jnp.cumsum(values)
     sums = [values[0]]
@@ -67,8 +69,27 @@ def cumulative(values: Array) -> Array:
 
 def pick(weights: Array, u: Array) -> Array:
     """An index drawn in proportion to weights [K]: their cumulative sums inverted at u."""
+    if _in_a_loop(weights):
+        return _pick_in_a_loop(weights, u)
     sums = cumulative(weights)
     return count(u * sums[-1] >= sums[:-1])
+
+
+def _in_a_loop(values: Array) -> bool:
+    """Is a step for each term cheaper? On a GPU each would be a launch."""
+    return values.shape[0] > UNROLLED and jax.default_backend() == "cpu"
+
+
+def _pick_in_a_loop(weights: Array, u: Array) -> Array:
+    """The same without keeping the sums: there are many of them on a long axis."""
+    zero = jnp.zeros((), weights.dtype)
+    level = u * lax.scan(lambda total, x: (total + x, None), zero, weights)[0]
+
+    def add(now: tuple[Array, Array], weight: Array) -> tuple[tuple[Array, Array], None]:
+        total = now[0] + weight
+        return (total, now[1] + (level >= total).astype(jnp.int32)), None
+
+    return lax.scan(add, (zero, jnp.int32(0)), weights[:-1])[0][1]
 
 
 def argmin_fair(values: Array, u: Array) -> Array:

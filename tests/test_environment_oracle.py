@@ -29,8 +29,9 @@ from helpers import float_bits
 import jaxbio as jb
 from jaxbio import rng
 from jaxbio.core import as_arrays
-from jaxbio.environment.mappings import invert
+from jaxbio.environment.mappings import SMALL, invert
 from jaxbio.learners.tsallis import hybrid_minimiser
+from jaxbio.ops import argmin_fair, cumulative, pick
 
 EPS = 2.0**-24
 HORIZON = 4000
@@ -91,9 +92,43 @@ def test_states_on_the_boundary(bits: int) -> None:
         u = np.array([0.0, 0.25, 0.25 - 2.0**-24, 0.5, 0.75, 1 - 2.0**-24])
         cumulative = jnp.asarray(mapping.cumulative, dtype)
         for action in range(2):
-            pick = jax.vmap(lambda x, row=cumulative[action]: invert(row, x, jnp.int32(3)))
+            pick = jax.vmap(
+                lambda x, action=action: invert(cumulative, jnp.int32(action), x, jnp.int32(3))
+            )
             theirs = [reference.pick(mapping.P[action].tolist(), x) for x in u.tolist()]
             assert pick(jnp.asarray(u, dtype)).tolist() == theirs
+
+
+@both_precisions
+@pytest.mark.parametrize("shape", [(3, 90), (40, 7)])
+def test_states_of_a_large_table(bits: int, shape: tuple[int, int]) -> None:
+    """Searched, not compared entry by entry. Some states have probability 0."""
+    generator = np.random.default_rng(5)
+    P = generator.exponential(size=shape) * (generator.random(shape) < 0.7)
+    P /= P.sum(axis=1, keepdims=True)
+    assert P.size > SMALL
+    losses = jb.BernoulliLosses(np.linspace(0, 1, shape[1]))
+    env = jb.Environment(jb.StochasticMapping(P), losses, jb.FixedDelay(1))
+    check_states(env.padded(shape[1] + 3), np.broadcast_to(P, (HORIZON, *shape)), bits)
+
+
+@pytest.mark.parametrize("size", [1, 2, 32, 33, 200])
+def test_draws_on_short_and_long_axes(size: int) -> None:
+    """In proportion to weights, and among the least. In float64 both agree everywhere."""
+    generator = np.random.default_rng(size)
+    weights = generator.exponential(size=(50, size))
+    ties = generator.integers(0, 3, size=(50, size)).astype(float)
+    u = generator.random(50)
+    with float_bits(64):
+        drawn = jax.vmap(pick)(jnp.asarray(weights), jnp.asarray(u)).tolist()
+        least = jax.vmap(argmin_fair)(jnp.asarray(ties), jnp.asarray(u)).tolist()
+        sums = jax.vmap(cumulative)(jnp.asarray(weights))
+    scaled = [[x / sum(row) for x in row] for row in weights.tolist()]
+    assert drawn == [reference.pick(*pair) for pair in zip(scaled, u.tolist(), strict=True)]
+    assert least == [
+        reference.pick_smallest(*pair) for pair in zip(ties.tolist(), u.tolist(), strict=True)
+    ]
+    assert np.array_equal(sums, np.cumsum(weights, axis=1)), "added one after the other"
 
 
 PHASES = {

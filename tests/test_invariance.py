@@ -50,6 +50,11 @@ def laplace() -> jb.Environment:
     return jb.make_environment("paper-stochastic", delays=jb.LaplaceDelay(50, 25))
 
 
+def large() -> jb.Environment:
+    """Axes beyond those that are written out; its table of states is searched."""
+    return jb.make_environment("paper-utility", actions=40, states=9, delays=jb.FixedDelay(50))
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """A learner in a problem, and which variations of the run to play."""
@@ -100,6 +105,10 @@ CASES = {
     "nsd-ucrl2 with a window, laplace": Case(
         jb.make_learner("nsd-ucrl2", window=300), laplace(), kernels=True
     ),
+    "dada-exp3, 40 actions": Case(
+        jb.make_learner("dada-exp3"), large(), (3,), slots=40, rollout=True, kernels=True
+    ),
+    "ucb1, 40 actions": Case(jb.make_learner("ucb1"), large(), rollout=True, kernels=True),
     "thompson, laplace": Case(jb.make_learner("thompson"), laplace(), kernels=True),
 }
 

@@ -26,6 +26,7 @@ from jaxbio.environment.padding import pad_states
 from jaxbio.ops import count, select
 
 NEVER = np.iinfo(np.int32).max
+SMALL = 256  # entries of a table that are compared faster than searched
 
 
 @pytree
@@ -64,7 +65,7 @@ class StochasticMapping:
 
     def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array:
         """s_t(action) from its uniform u."""
-        return invert(select(self.cumulative, action), u, num_states)
+        return invert(self.cumulative, action, u, num_states)
 
     def average(self, t: Array, action: Array, values: Array) -> Array:
         """sum_s values[s] P(s | action): what the action costs on average, given values [S]."""
@@ -156,7 +157,7 @@ class AlternatingMapping:
 
     def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array:
         """s_t(action) from its uniform u."""
-        return invert(select(self.in_force(self.cumulative, t), action), u, num_states)
+        return invert(self.in_force(self.cumulative, t), action, u, num_states)
 
     def average(self, t: Array, action: Array, values: Array) -> Array:
         """sum_s values[s] P_t(s | action)."""
@@ -268,10 +269,21 @@ def reached_by(P: Any) -> int:
     return int(np.max(np.nonzero(P)[-1])) + 1 if is_concrete(P) else 0
 
 
-def invert(cumulative: Array, u: Array, num_states: Array) -> Array:
-    """The state whose piece of [0, 1) contains u; padded states are never chosen."""
-    real = lax.iota(jnp.int32, cumulative.shape[0]) < num_states - 1
-    return count(real & (u >= cumulative))
+def invert(cumulative: Array, action: Array, u: Array, num_states: Array) -> Array:
+    """The state whose piece of [0, 1) in row `action` of [K, S] contains u; padded states are never
+    chosen. Small tables are compared as a whole, in large ones the piece is searched for (the
+    last one ends at 1, so a search that is over stays where it is).
+    """
+    if math.prod(cumulative.shape) <= SMALL:
+        real = lax.iota(jnp.int32, cumulative.shape[1]) < num_states - 1
+        return count(real & (u >= select(cumulative, action)))
+    entries, row = cumulative.reshape(-1), action * cumulative.shape[1]
+    low, high = jnp.zeros_like(action), jnp.broadcast_to(num_states - 1, action.shape)
+    for _ in range((cumulative.shape[1] - 1).bit_length()):
+        middle = (low + high) // 2
+        beyond = u >= lax.dynamic_index_in_dim(entries, row + middle, keepdims=False)
+        low, high = jnp.where(beyond, middle + 1, low), jnp.where(beyond, high, middle)
+    return low
 
 
 def until(rows: Array, horizon: Array) -> Array:
