@@ -4,7 +4,7 @@
 
 Six panels, one quantity each, everything else as usual (K = 8, S = 4, d = 50, T = 10,000). The
 points of a line take turns and the best time of each counts. For T the number of runs shrinks as T
-grows, so that every point is about the same work. Devices are forced CPU devices, each number of
+grows, so that every point is the same work. Devices are forced CPU devices, each number of
 them in a process of its own.
 """
 
@@ -78,8 +78,8 @@ def setting(panel: Panel, value: int, learner: str, random: bool, rounds: int) -
     """The point of a panel at this value. rounds: of all runs together, where they are counted."""
     usual = Setting(learner, random, **{panel.quantity: value})
     match panel.quantity:
-        case "horizon":  # at least two blocks, so that two workers have something to do
-            return vary(usual, runs=max(256, rounds // value))
+        case "horizon":  # the same work everywhere, in at least two blocks
+            return vary(usual, runs=256 * max(panel.values) // value)
         case "delay":  # long enough that losses arrive
             horizon = 2 * max(panel.values)
             return vary(usual, horizon=horizon, runs=max(256, rounds // horizon))

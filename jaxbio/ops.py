@@ -58,7 +58,8 @@ def count_by(index: Array, due: Array, size: int) -> Array:
 def cumulative(values: Array) -> Array:
     """Cumulative sums of values [n], on a CPU added one after the other."""
     if _in_a_loop(values):
-        return lax.scan(lambda total, x: (total + x,) * 2, jnp.zeros((), values.dtype), values)[1]
+        zero = jnp.zeros((), values.dtype)
+        return lax.scan(lambda total, x: (total + x, total + x), zero, values)[1]
     if values.shape[0] > UNROLLED:
         return jnp.cumsum(values)
     sums = [values[0]]
