@@ -179,8 +179,12 @@ def check_learner(learner: Any, env: Any) -> None:
 
 
 def pad_learner(learner: Any, slots: int) -> Any:
-    """Let a learner that has a `padded` make its arrays over states that long."""
-    return learner.padded(slots) if hasattr(learner, "padded") else learner
+    """Let a learner that has a `padded`, or its base, make its arrays over states that long."""
+    if hasattr(learner, "padded"):
+        return learner.padded(slots)
+    base = getattr(learner, "base", None)
+    padded = None if base is None else pad_learner(base, slots)
+    return learner if padded is base else dataclasses.replace(learner, base=padded)
 
 
 class Mapping(Protocol):

@@ -64,19 +64,29 @@ def informed(states: int) -> jb.KnownLosses:
     return jb.KnownLosses(jb.UCB1(), utility(states).losses.theta)
 
 
-def test_known_losses_of_several_numbers_of_states_share_a_program() -> None:
+def informed_and_restarting(states: int) -> jb.Restarting:
+    return jb.Restarting(informed(states), 40)
+
+
+@pytest.mark.parametrize("learner", [informed, informed_and_restarting])
+def test_known_losses_of_several_numbers_of_states_share_a_program(learner: Any) -> None:
     """Padded, and bit for bit the run that is not."""
     setting: Any = {
         "environment": utility,
-        "learners": {"informed": informed},
+        "learners": {"informed": learner},
         "axes": {"states": [2, 5]},
         "horizon": 100,
         "runs": 3,
     }
     assert jb.plan_sweep(**setting).programs == 1
     data = jb.sweep(**setting, progress=False)
-    alone = jb.simulate(utility(2), informed(2), horizon=100, runs=3, progress=False)
+    alone = jb.simulate(utility(2), learner(2), horizon=100, runs=3, progress=False)
     together = data.sel(learner="informed", states=2)
-    np.testing.assert_array_equal(together["rounds_fed"], 100)
+    np.testing.assert_array_equal(together["rounds_fed"], alone.info["rounds_fed"])
     np.testing.assert_array_equal(together["regret"].isel(round=-1), alone.final_regret)
-    np.testing.assert_array_equal(alone.info["waiting_rounds"], 0)
+
+
+def test_known_losses_wait_for_nothing() -> None:
+    info = jb.simulate(utility(2), informed(2), horizon=100, runs=3, progress=False).info
+    np.testing.assert_array_equal(info["rounds_fed"], 100)
+    np.testing.assert_array_equal(info["waiting_rounds"], 0)
