@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -37,6 +39,7 @@ from jaxbio.lab.series import HORIZON, VALUES
 from jaxbio.learners.exp3 import TUNINGS
 
 USAGE, INTERRUPTED = 2, 130
+PICTURES = (".png", ".pdf", ".svg")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,11 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options.command(options)
     except KeyboardInterrupt as interrupt:
-        notes = "; ".join(getattr(interrupt, "__notes__", []))
-        again = " ".join(["jaxbio", *given])
-        print(
-            f"\ninterrupted{': ' + notes if notes else ''}; resume with: {again}", file=sys.stderr
-        )
+        notes = getattr(interrupt, "__notes__", [])  # of what has been kept
+        again = [f"resume with: {shlex.join(['jaxbio', *given])}"] if notes else []
+        print("\n" + "; ".join(["interrupted", *notes, *again]), file=sys.stderr)
         return INTERRUPTED
     except (ValueError, TypeError, MemoryError, OSError, RuntimeError) as error:
         if options.debug:
@@ -121,7 +122,16 @@ def _add(
 
 
 def _show(found: Any, text: str, options: Any) -> None:
-    print(json.dumps(found, indent=2) if options.json else text)
+    print(json.dumps(_plain(found), indent=2, allow_nan=False) if options.json else text)
+
+
+def _plain(found: Any) -> Any:
+    """The same with None for numbers that JSON has no words for."""
+    if isinstance(found, dict):
+        return {name: _plain(value) for name, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [_plain(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found
 
 
 def _add_list(commands: Any) -> None:
@@ -162,8 +172,15 @@ def _add_run(commands: Any) -> None:
 
 
 def _figure(made: argparse.ArgumentParser) -> None:
-    figure = made.add_argument("--figure", type=Path, help="where to save a figure")
+    figure = made.add_argument("--figure", type=_picture, help="where to save a figure")
     figure.complete = shtab.FILE  # type: ignore[attr-defined]
+
+
+def _picture(text: str) -> Path:
+    path = Path(text)
+    if path.suffix not in PICTURES:
+        raise argparse.ArgumentTypeError(f"{text!r} must end in one of {', '.join(PICTURES)}")
+    return path
 
 
 def _numbers(made: argparse.ArgumentParser, runs: int = 20) -> None:
@@ -323,6 +340,8 @@ def _add_phase(commands: Any) -> None:
     example = "jaxbio phase --grid full --runs 300"
     made = _add_study(commands, "phase", about, phase.study, example, runs=64)
     made.add_argument("--grid", choices=list(phase.GRIDS), default="small", help="of S and d")
+    family = "utility, or module:function of (actions, states, delay) that makes an Environment"
+    made.add_argument("--family", default="utility", help=family)
     made.add_argument("--actions", type=int, nargs="+", default=[8], help="K (8)")
     made.add_argument("--horizon", type=int, nargs="+", default=[10_000], help="T (10000)")
 

@@ -5,6 +5,7 @@ SciPy is imported where it is used: that takes half a second.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,11 +24,13 @@ def _agree(values: np.ndarray) -> bool:
 
 
 def two_sided(margin: np.ndarray) -> float:
-    """The p-value of a mean of zero; 0 or 1 where all runs agree."""
+    """The p-value of a mean of zero. Where all runs agree, no t-test can be made: then how often
+    random signs of the margins agree as well.
+    """
     if len(margin) < 2:
         return 1.0
     if _agree(margin):
-        return float(margin[0] == 0)
+        return 1.0 if margin[0] == 0 else 2.0 ** (1 - len(margin))
     from scipy import stats
 
     found: Any = stats.ttest_1samp(margin, 0)
@@ -35,11 +38,14 @@ def two_sided(margin: np.ndarray) -> float:
 
 
 def welch(one: np.ndarray, other: np.ndarray) -> float:
-    """The p-value of equal means of independent samples; 0 or 1 where none of them varies."""
+    """The p-value of equal means of independent samples. Where none of them varies: how often runs
+    that are dealt out at random fall apart as well.
+    """
     if min(len(one), len(other)) < 2:
         return 1.0
     if _agree(one) and _agree(other):
-        return float(one[0] == other[0])
+        deals = math.comb(len(one) + len(other), len(one))
+        return 1.0 if one[0] == other[0] else min(1.0, 2.0 / deals)
     from scipy import stats
 
     found: Any = stats.ttest_ind(one, other, equal_var=False)

@@ -41,7 +41,7 @@ def as_dict(found: Advice) -> dict[str, Any]:
     robust = None if found.robust is None else found.robust.to_dict()
     return {
         "stationary mapping": found.overall.to_dict(),
-        "mapping that may change": robust,
+        "learners for a mapping that may change": robust,
         "runs": found.runs,
         "seconds": round(found.seconds, 1),
     }
@@ -50,6 +50,9 @@ def as_dict(found: Advice) -> dict[str, Any]:
 def as_text(found: Advice) -> str:
     lines = [str(found.overall), "", f"If the mapping is stationary: {found.overall.verdict}."]
     if found.robust is not None:
-        lines.append(f"If it may change arbitrarily: {found.robust.verdict}.")
+        lines.append(
+            "If it may change, choose among those whose regret is bounded then. While it does not: "
+            f"{found.robust.verdict}."
+        )
         lines.append("If losses are adversarial too, states tell nothing: run DAda-Exp3.")
     return "\n".join(lines)

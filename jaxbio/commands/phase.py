@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbio.commands import specs
 from jaxbio.commands.files import write
-from jaxbio.lab.phase import helpful_delays, phase_diagram
+from jaxbio.lab.phase import helpful_delays, phase_diagram, utility_family
 
 
 def geometric(low: int, high: int, count: int) -> list[int]:
@@ -27,6 +28,7 @@ GRIDS = {  # name: states, delays
 def study(options: Any) -> tuple[dict[str, Any], str]:
     """Play the grid, write data and figures; what is found, and as text."""
     states, delays = GRIDS[options.grid]
+    family = utility_family if options.family == "utility" else specs.function(options.family)
     data = phase_diagram(
         states,
         delays,
@@ -34,6 +36,7 @@ def study(options: Any) -> tuple[dict[str, Any], str]:
         horizons=options.horizon,
         runs=options.runs,
         seed=options.seed,
+        family=family,
         store=options.folder / "store" / _name(options),
         progress=not options.quiet,
     )
@@ -48,7 +51,8 @@ def study(options: Any) -> tuple[dict[str, Any], str]:
 def _name(options: Any) -> str:
     """Of the files of these very options."""
     several = ("-".join(map(str, values)) for values in (options.actions, options.horizon))
-    return "-".join([options.grid, *several, str(options.runs), str(options.seed)])
+    family = [] if options.family == "utility" else [options.family.replace(":", "-")]
+    return "-".join([*family, options.grid, *several, str(options.runs), str(options.seed)])
 
 
 def ranges(data: xr.Dataset) -> list[dict[str, Any]]:

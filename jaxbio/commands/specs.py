@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -39,10 +42,13 @@ def delays(text: str | int) -> Any:
         kind, rest = "fixed", kind
     build = DELAYS[checks.choice("the law of the delay", kind, tuple(DELAYS))]
     numbers = [value(number) for number in rest.split(",")]
-    try:
-        return build(*numbers)
-    except TypeError as error:
-        raise ValueError(f"delay {text!r}: {error}") from error
+    wanted = list(inspect.signature(build).parameters)
+    if len(numbers) != len(wanted):
+        raise ValueError(
+            f"delay {text!r} must have {len(wanted)} numbers, {kind}:{','.join(wanted)}, "
+            f"but has {len(numbers)}"
+        )
+    return build(*numbers)
 
 
 def options(text: str) -> dict[str, Any]:
@@ -66,3 +72,20 @@ def learner(text: str) -> tuple[str, Any]:
     """name, or name:option=value,...: (label, learner)."""
     name, _, given = text.partition(":")
     return text, make_learner(name, **options(given))
+
+
+def function(text: str) -> Callable[..., Any]:
+    """module:name of a function of the user's, looked for in the current folder first."""
+    module, colon, name = text.partition(":")
+    if not (module and colon and name):
+        raise ValueError(f"a function must be module:name, but got {text!r}")
+    sys.path.insert(0, "")
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{text!r}: {error}") from error
+    finally:
+        sys.path.remove("")
+    if not callable(found):
+        raise ValueError(f"{text!r}: module {module!r} has no function {name!r}")
+    return found

@@ -126,8 +126,11 @@ def _composition(axes: Axes, data: xr.Dataset, palette: dict[str, str], look: Lo
                           color=_on(hue))  # fmt: skip
             start += float(share)
         axes.text(0, y + 0.26, f"{name}: {terms.sum():,.0f}", va="bottom", color=look.theme.ink)
+        largest = str(shares.index[0]).replace("_", " ")
+        if text_inches(largest) >= inches * shares.iloc[0]:
+            axes.text(0, y - 0.23, f"largest: {largest}", va="top", size=9.5, color=look.theme.ink)
     axes.set_xlim(0, 1)
-    axes.set_ylim(-0.4, len(palette) - 0.3)
+    axes.set_ylim(-0.55, len(palette) - 0.3)
     axes.set_yticks([])
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("share of the bound")

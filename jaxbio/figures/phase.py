@@ -19,7 +19,6 @@ HELPS, HURTS = LEARNER_COLOURS["MetaBIO"], LEARNER_COLOURS["DAda-Exp3"]
 MOST = 4.0  # ratios beyond this and its inverse have the same colour
 BAR = 0.9  # inches at the right of a panel for its scale of colours
 FINE = 300  # points of a line, and along each side of the grid on which lines are sought
-WIDE = 20  # an axis whose ends are further apart is logarithmic
 
 
 def phase(data: xr.Dataset, look: Look) -> Figure:
@@ -107,16 +106,18 @@ def _edges(values: np.ndarray) -> np.ndarray:
 
 def _scaled(values: np.ndarray) -> np.ndarray:
     """As they stand on their axis."""
-    return np.log(values) if _is_wide(values) else values
+    return np.log(values) if _widens(values) else values
 
 
 def _unscaled(places: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The inverse, on the axis of `values`."""
-    return np.exp(places) if _is_wide(values) else places
+    return np.exp(places) if _widens(values) else places
 
 
-def _is_wide(values: np.ndarray) -> bool:
-    return values[0] > 0 and values[-1] > WIDE * values[0]
+def _widens(values: np.ndarray) -> bool:
+    """Does the distance between values grow along the axis? Then it is logarithmic."""
+    gaps = np.diff(values)
+    return values[0] > 0 and len(gaps) > 1 and gaps[-1] > 2 * gaps[0]
 
 
 def _finish(axes: Axes, delays: np.ndarray, states: np.ndarray) -> None:
@@ -126,7 +127,7 @@ def _finish(axes: Axes, delays: np.ndarray, states: np.ndarray) -> None:
         (axes.xaxis, delays, axes.set_xscale),
         (axes.yaxis, states, axes.set_yscale),
     ):
-        if _is_wide(values):
+        if _widens(values):
             scale("log", base=2)
             powers = 2.0 ** np.arange(np.ceil(np.log2(values[0])), np.log2(values[-1]) + 0.01, 2)
             axis.set_major_locator(FixedLocator(powers.tolist()))

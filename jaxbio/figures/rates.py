@@ -60,8 +60,8 @@ def _mark(problem: str) -> tuple[str, str]:
 def _text(line: xr.Dataset, look: Look) -> str:
     slope, low, high = (float(line[name]) for name in ("slope", "slope_low", "slope_high"))
     sign = _mark(str(line.problem.values))[1]
-    interval = "" if look.narrow else f" [{low:.2f}, {high:.2f}]"
-    return f"{sign} {line.learner.values} {slope:.2f}{interval}"
+    interval = "" if look.narrow else f" [{low:.3f}, {high:.3f}]"
+    return f"{sign} {line.learner.values} {slope:.3f}{interval}"
 
 
 def _panel(axes: Axes, data: xr.Dataset, axis: str, look: Look) -> None:

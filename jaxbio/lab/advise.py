@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbio import checks
+from jaxbio import checks, rng
 from jaxbio.compare import compare
 from jaxbio.comparison import Comparison
 from jaxbio.environment.environment import Environment
@@ -29,6 +29,8 @@ from jaxbio.sweep import sweep
 LOOKS = 6  # at the results; runs double from one to the next
 LEVEL = 0.05  # the probability, at most, that any look names a winner among equals
 FIRST = 32  # games of each learner before the first look
+ROUNDS = 3_200_000  # of each learner before the first look, at most, unless games are fewer than
+FEWEST = 8
 
 
 def utility(actions: int, states: int, delays: Any, instance: int) -> Environment:
@@ -53,8 +55,9 @@ FAMILIES: dict[str, tuple[Callable[..., Environment], int]] = {  # and how many 
 class Advice:
     """What the runs say.
 
-    overall: all learners, for a mapping that does not change. robust: those of `ROBUST`, for one
-    that may; None where fewer than two of them played. runs: of each learner. Where the family has
+    overall: all learners, for a mapping that does not change. robust: those of `ROBUST` (with
+    whatever options), whose regret is bounded where it may, compared on the same games, in which it
+    does not; None where fewer than two of them played. runs: of each learner. Where the family has
     several instances, a run is one on each of them, and its regret their mean: what is compared is
     the mean over these very instances.
     """
@@ -92,10 +95,10 @@ def advise(
     Args:
       actions, states, horizon, delays: K, S, T and the law of the delays.
       family: "utility" or "random"; see `FAMILIES`.
-      learners: label -> learner (default: `contestants()`).
-      seconds: no further look begins that would end after so much time.
+      learners: label -> learner (default: `contestants()`); a label may have options after a colon.
+      seconds: no look after the first begins that would end after so much time.
       looks, first: at most so many looks at the results; the first at so many games of each
-        learner, each further one at twice as many as the one before.
+        learner (fewer where they are long), each further one at twice as many as the one before.
       level: the probability, at most, that a winner is named among equals.
       seed: the root seed.
       store: a folder for finished parts; the same call goes on where it was interrupted.
@@ -106,7 +109,12 @@ def advise(
     level = checks.probability_of_error("level", level)
     budget = checks.number("seconds", seconds, 0)
     known = dict(contestants() if learners is None else learners)
+    if len(known) < 2:
+        raise ValueError(f"learners must be two or more, but got {list(known)}")
     build, instances = FAMILIES[family]
+    horizon = checks.integer("horizon", horizon, 1)
+    few = min(first, max(FEWEST, ROUNDS // horizon))
+    units = max(min(FEWEST, first), few // instances)  # a unit is a game on every instance
     begun, finals = time.monotonic(), {name: np.empty(0) for name in known}
     for look in range(looks):
         own = time.monotonic()
@@ -115,8 +123,8 @@ def advise(
             known,
             {"instance": list(range(instances))},
             horizon=horizon,
-            runs=max(2, first // instances) * 2 ** max(look - 1, 0),
-            seed=seed + look,
+            runs=units * 2 ** max(look - 1, 0),
+            seed=rng.stream_key(seed, look),
             rounds=1,
             keep="finals",
             store=part(store, f"look-{look}"),
@@ -133,11 +141,18 @@ def advise(
 
 
 def _advice(finals: Mapping[str, np.ndarray], level: float, seconds: float) -> Advice:
-    robust = {name: values for name, values in finals.items() if name in ROBUST}
+    """level: of all that is asked, shared equally between the two questions."""
+    robust = {name: values for name, values in finals.items() if _is_robust(name)}
+    both = 1 < len(robust) < len(finals)
     runs = len(next(iter(finals.values())))
+    each = level / 2 if both else level
     return Advice(
-        compare(finals, level=level),
-        compare(robust, level=level) if len(robust) > 1 else None,
+        compare(finals, level=each),
+        compare(robust, level=each) if len(robust) > 1 else None,
         runs,
         seconds,
     )
+
+
+def _is_robust(label: str) -> bool:
+    return label.partition(":")[0].lower() in {name.lower() for name in ROBUST}

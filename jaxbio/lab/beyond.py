@@ -26,6 +26,7 @@ from jaxbio.sweep import sweep
 
 GOOD, OTHERS = 0.9, 0.5  # the probability of the good state, for the phase's best action and others
 THETA = (0.1, 0.7, 0.9)
+MEMORY = 0.62  # in phases; not a simple fraction, or restarts would meet the changes
 
 
 def phase_length(horizon: int, changes: int) -> int:
@@ -57,12 +58,13 @@ def play_changes(
     actions: int = 4,
     delay: int = 50,
     horizon: int = 10_000,
+    memory: float = MEMORY,
     **given: Any,
 ) -> xr.Dataset:
     """Learners where the best action changes so many times.
 
-    The restarting base begins anew, and the window of NSD-UCRL2 ends, after half a phase: both are
-    told how often the mapping changes. given: of `sweep`.
+    The restarting base begins anew after `memory` phases, and the window of NSD-UCRL2 is as long:
+    both are told how often the mapping changes, not when. given: of `sweep`.
 
     Returns:
       A Dataset as of `sweep` with final_regret and dynamic_regret [learner, changes, run]; both are
@@ -70,8 +72,10 @@ def play_changes(
     """
     counts = [checks.integer("changes", count, 0, horizon - 1) for count in changes]
 
-    def half_a_phase(changes: int) -> int:
-        return max(1, phase_length(horizon, changes) // 2)
+    share = checks.number("memory", memory, 0)
+
+    def remembered(changes: int) -> int:
+        return max(1, round(share * phase_length(horizon, changes)))
 
     data = _finals(
         lambda changes: changing(actions, delay, horizon, changes),
@@ -79,11 +83,11 @@ def play_changes(
             "DAda-Exp3": make_learner("dada-exp3"),
             "MetaBIO": make_learner("metabio"),
             "MetaBIO, restarting": lambda changes: make_learner(
-                "metabio-restarting", period=half_a_phase(changes)
+                "metabio-restarting", period=remembered(changes)
             ),
             "NSD-UCRL2": make_learner("nsd-ucrl2"),
             "NSD-UCRL2, window": lambda changes: make_learner(
-                "nsd-ucrl2", window=half_a_phase(changes)
+                "nsd-ucrl2", window=remembered(changes)
             ),
         },
         {"changes": counts},

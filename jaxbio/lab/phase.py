@@ -143,7 +143,8 @@ def helpful_delays(data: xr.Dataset, wrapper: str, which: str = "ratio") -> xr.D
     """
     values = data[which].sel(wrapper=wrapper).transpose(..., "delay")
     x = np.log1p(np.asarray(data["delay"], float))
-    found = np.apply_along_axis(_below, -1, np.log(values.values), x)
+    logs = np.log(np.maximum(values.values, np.finfo(float).tiny))  # a regret may be negative
+    found = np.apply_along_axis(_below, -1, logs, x)
     dims, coords = values.isel(delay=0, drop=True).dims, values.drop_vars("delay").coords
     return xr.DataArray(found, coords | {"end": ["from", "to"]}, (*dims, "end"))
 

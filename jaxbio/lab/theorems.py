@@ -36,10 +36,13 @@ class Expectation:
 
 
 def dada_bound(tuning: str) -> Callable[..., theory.Bound]:
-    """With d_max in its lower-order term: sigma_max is not certified (algorithms.md 1.3)."""
+    """With d_max in its lower-order term: sigma_max is not certified (algorithms.md 1.3). Actions
+    and delays stay under one root, which is smaller, and the same for all tunings.
+    """
 
     def bound(*, num_states: int, **given: Any) -> theory.Bound:
-        return theory.dada_bound(tuning=tuning, regret="pseudo", lower_order="d_max", **given)
+        options: Any = {"regret": "pseudo", "lower_order": "d_max", "split": False}
+        return theory.dada_bound(tuning=tuning, **options, **given)
 
     return bound
 
