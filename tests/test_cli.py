@@ -175,6 +175,37 @@ def test_an_interrupt_ends_with_130_and_says_how_to_go_on(
     assert f"resume with: jaxbio sweep {config}" in said
 
 
+def test_nothing_is_promised_where_nothing_was_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "play", interrupted)
+    assert cli.main(["run", "paper-stochastic", "ucb1"]) == 130
+    said = capsys.readouterr().err
+    assert "interrupted" in said
+    assert "resume" not in said
+
+
+def test_json_has_no_word_for_what_is_not_finite() -> None:
+    found = {"rows": [{"ratio": float("inf"), "low": float("nan"), "n": 3, "word": "a"}]}
+    assert cli._plain(found) == {"rows": [{"ratio": None, "low": None, "n": 3, "word": "a"}]}
+
+
+def test_a_figure_that_cannot_be_written_is_refused_before_anything_is_played(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["run", "paper-stochastic", "ucb1", "--figure", "x.foo"])
+    assert "'x.foo' must end in one of .png, .pdf, .svg" in capsys.readouterr().err
+
+
+def test_a_law_with_the_wrong_numbers_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    said = failed(capsys, "run", "paper-stochastic", "ucb1", "--delay", "laplace:3")
+    assert "delay 'laplace:3' must have 2 numbers, laplace:location,scale, but has 1" in said
+
+
 def test_theory_recommends_the_smaller_bound(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["theory", "--actions", "4", "--horizon", "100000", "--states"]
     few = printed(capsys, *words, "2", "--delay", "5000")

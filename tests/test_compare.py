@@ -118,6 +118,19 @@ def test_equal_learners_are_too_close_to_call() -> None:
     assert jb.compare({"a": own[:1], "b": own[:1] + 9}).winner is None  # one run says nothing
 
 
+def test_few_runs_that_agree_prove_little() -> None:
+    """Margins that are all the same have no variance; their signs are what is left."""
+    own = worlds(0)
+    for runs, p in ((2, 0.5), (5, 2.0**-4), (12, 2.0**-11)):
+        assert statistics.two_sided(np.full(runs, 3.0)) == p
+        found = jb.compare({"a": own[:runs], "b": own[:runs] + 9})
+        assert found.winner == ("a" if p < 0.05 else None)
+    assert statistics.two_sided(np.zeros(12)) == 1
+    assert statistics.welch(np.zeros(2), np.ones(2)) == pytest.approx(1 / 3)
+    assert statistics.welch(np.zeros(6), np.ones(6)) == pytest.approx(2 / 924)
+    assert statistics.welch(np.ones(6), np.ones(6)) == 1
+
+
 @pytest.mark.parametrize("paired", [True, False])
 def test_winners_among_equals_are_rare(paired: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At most 5 % of comparisons of two equals, and a third far behind, have a winner.

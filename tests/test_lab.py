@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.contour import QuadContourSet
 from utility_oracle import final_regret, log_ratio
 
 import jaxbio as jb
@@ -17,10 +18,13 @@ from jaxbio.figures.phase import phase as draw_phase
 from jaxbio.figures.regimes import regimes as draw_regimes
 from jaxbio.lab.advise import FAMILIES, advise
 from jaxbio.lab.beyond import (
+    MEMORY,
     changing,
     dynamic_gap,
+    phase_length,
     play_changes,
     play_unknowns,
+    remembered,
     with_spare_states,
 )
 from jaxbio.lab.contestants import robust
@@ -144,6 +148,19 @@ def test_the_phase_diagram_is_drawn(diagram: xr.Dataset) -> None:
     (axes,) = [axes for axes in figure.axes if axes.get_title(loc="left")]
     assert axes.get_title(loc="left") == "MetaBIO"
     assert axes.get_xlabel() == "delay d in rounds"
+    band, line = (drawn for drawn in axes.collections if isinstance(drawn, QuadContourSet))
+    assert band.hatches == ["//////"]
+    np.testing.assert_array_equal(line.levels, [0])
+    (theory,) = axes.lines
+    np.testing.assert_array_equal(theory.get_xdata(), theory.get_ydata())
+
+
+def test_an_axis_is_logarithmic_where_its_values_are(diagram: xr.Dataset) -> None:
+    cells = diagram.isel(delay=[0, 0, 1])
+    for delays, scale in (([2, 4, 32], "log"), ([2, 4, 6], "linear"), ([0, 1, 9], "linear")):
+        data = cells.assign_coords(delay=delays)
+        axes = next(axes for axes in draw_phase(data, Look()).axes if axes.get_title(loc="left"))
+        assert axes.get_xscale() == scale
 
 
 # --- the four regimes
@@ -192,6 +209,15 @@ def test_the_best_action_changes_in_time() -> None:
     single = min(sum(costs[e][a] for e in in_force) for a in range(3))
     assert dynamic_gap(3, 5, 90, 2) == pytest.approx(single - least)
     assert dynamic_gap(3, 5, 90, 0) == pytest.approx(0)
+
+
+def test_nobody_is_told_when_the_mapping_changes() -> None:
+    """No restart of the default study falls within five rounds of a change."""
+    for changes in (1, 3, 7):
+        period = remembered(10_000, MEMORY, changes)
+        restarts = np.arange(period, 10_000, period)
+        change = np.arange(1, changes + 1) * phase_length(10_000, changes)
+        assert np.abs(restarts[:, None] - change).min() > 5
 
 
 def test_dynamic_regret_is_what_the_actions_cost_more_than_the_best_of_each_phase() -> None:
@@ -246,6 +272,16 @@ def test_equals_are_too_close_to_call() -> None:
     assert not found.decided
     assert found.runs == 8 * 4
     assert found.overall.level == pytest.approx(0.05 / 3)
+
+
+def test_advice_knows_learners_by_any_spelling() -> None:
+    learners = {name: jb.make_learner("ucb1") for name in ("dada-exp3:delta=0.2", "metabio", "x")}
+    found = advise(**problem(learners=learners, seconds=0, first=8))
+    assert found.robust is not None
+    assert sorted(row.name for row in found.robust.rows) == ["dada-exp3:delta=0.2", "metabio"]
+    assert found.robust.level == found.overall.level == pytest.approx(0.05 / 6 / 2)
+    with pytest.raises(ValueError, match="two or more"):
+        advise(**problem(learners={"x": jb.UCB1()}))
 
 
 def test_no_look_begins_that_time_does_not_allow() -> None:

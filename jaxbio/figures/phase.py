@@ -18,6 +18,7 @@ from jaxbio.plot import LEARNER_COLOURS, Look, panels, style, thousands
 HELPS, HURTS = LEARNER_COLOURS["MetaBIO"], LEARNER_COLOURS["DAda-Exp3"]
 MOST = 4.0  # ratios beyond this and its inverse have the same colour
 BAR = 0.9  # inches at the right of a panel for its scale of colours
+MANY = 5  # powers of 2 on an axis; every other one is marked where there are more
 FINE = 300  # points of a line, and along each side of the grid on which lines are sought
 
 
@@ -129,7 +130,8 @@ def _finish(axes: Axes, delays: np.ndarray, states: np.ndarray) -> None:
     ):
         if _widens(values):
             scale("log", base=2)
-            powers = 2.0 ** np.arange(np.ceil(np.log2(values[0])), np.log2(values[-1]) + 0.01, 2)
+            low, high = np.log2(values[[0, -1]])
+            powers = 2.0 ** np.arange(np.ceil(low), high + 0.01, 1 if high - low < MANY else 2)
             axis.set_major_locator(FixedLocator(powers.tolist()))
             axis.set_minor_locator(NullLocator())
     thousands(axes)

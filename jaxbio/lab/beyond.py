@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,11 @@ MEMORY = 0.62  # in phases; not a simple fraction, or restarts would meet the ch
 
 def phase_length(horizon: int, changes: int) -> int:
     return -(-horizon // (changes + 1))
+
+
+def remembered(horizon: int, memory: float, changes: int) -> int:
+    """Rounds after which a learner forgets. memory: in phases."""
+    return max(1, round(memory * phase_length(horizon, changes)))
 
 
 def changing(actions: int, delay: int, horizon: int, changes: int) -> Environment:
@@ -73,22 +79,17 @@ def play_changes(
     counts = [checks.integer("changes", count, 0, horizon - 1) for count in changes]
 
     share = checks.number("memory", memory, 0)
-
-    def remembered(changes: int) -> int:
-        return max(1, round(share * phase_length(horizon, changes)))
-
+    rounds = partial(remembered, horizon, share)
     data = _finals(
         lambda changes: changing(actions, delay, horizon, changes),
         {
             "DAda-Exp3": make_learner("dada-exp3"),
             "MetaBIO": make_learner("metabio"),
             "MetaBIO, restarting": lambda changes: make_learner(
-                "metabio-restarting", period=remembered(changes)
+                "metabio-restarting", period=rounds(changes)
             ),
             "NSD-UCRL2": make_learner("nsd-ucrl2"),
-            "NSD-UCRL2, window": lambda changes: make_learner(
-                "nsd-ucrl2", window=remembered(changes)
-            ),
+            "NSD-UCRL2, window": lambda changes: make_learner("nsd-ucrl2", window=rounds(changes)),
         },
         {"changes": counts},
         horizon,

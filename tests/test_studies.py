@@ -1,0 +1,122 @@
+"""The studies as commands: what they print and leave, and that an interrupt loses nothing."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xarray as xr
+
+import jaxbio as jb
+from jaxbio import cli
+from jaxbio.commands import beyond, files, phase, regimes
+from jaxbio.lab import beyond as lab_beyond
+from jaxbio.lab import regimes as lab_regimes
+
+lab_phase = importlib.import_module("jaxbio.lab.phase")
+FAMILY = """
+import jaxbio as jb
+
+def family(actions, states, delay):
+    delays = jb.GeometricDelay(delay)
+    return jb.make_environment("paper-utility", actions=actions, states=states, delays=delays)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _quickly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A small grid, few learners, one process for the figures, a folder for what is written."""
+    few = {"DAda-Exp3": jb.DAdaExp3(), "UCB1": jb.UCB1()}
+    monkeypatch.setattr(lab_phase, "robust", lambda: few)
+    monkeypatch.setattr(lab_regimes, "contestants", lambda: few)
+    monkeypatch.setattr(lab_beyond, "make_learner", lambda name, **options: jb.UCB1())
+    monkeypatch.setattr(cli, "_keep_programs", lambda: None)
+    monkeypatch.setattr(files, "number_of_workers", lambda: 1)
+    monkeypatch.setitem(phase.GRIDS, "small", ([2, 9], [2, 8]))
+    monkeypatch.chdir(tmp_path)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert cli.main([*words, "--quiet", "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+PHASE = ("phase", "--runs", "8", "--horizon", "60", "--actions", "3")
+
+
+def test_phase_goes_on_where_it_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The two numbers of states are two parts; the second one is interrupted."""
+    sweep, played = lab_phase.sweep, []
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        if played:
+            interrupt = KeyboardInterrupt()
+            interrupt.add_note("finished blocks are kept")
+            raise interrupt
+        played.append(options["store"])
+        return sweep(*args, **options)
+
+    monkeypatch.setattr(lab_phase, "sweep", interrupted)
+    assert cli.main([*PHASE, "--quiet", "--folder", "there"]) == 130
+    assert "resume with: jaxbio phase --runs 8" in capsys.readouterr().err
+    kept = list(Path(played[0]).glob("blocks/*.npz"))
+    times = [file.stat().st_mtime_ns for file in kept]
+    assert kept
+    monkeypatch.setattr(lab_phase, "sweep", sweep)
+    found = printed(capsys, *PHASE, "--folder", "there")
+    assert [file.stat().st_mtime_ns for file in kept] == times, "played again"
+    whole = printed(capsys, *PHASE, "--folder", "elsewhere")
+    assert found["ranges"] == whole["ranges"]
+    assert {Path(file).suffix for file in found["files"]} == {".nc", ".png", ".pdf"}
+    assert all(Path(file).exists() for file in found["files"])
+    same, other = (xr.load_dataset(data["files"][0]) for data in (found, whole))
+    xr.testing.assert_equal(same.final_regret, other.final_regret)
+
+
+def test_phase_of_a_family_of_the_users(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("jaxbio.figures.save_all", lambda *_: [{}])  # no pictures
+    Path("my_problems.py").write_text(FAMILY)
+    found = printed(capsys, *PHASE, "--family", "my_problems:family", "--folder", "f")
+    usual = printed(capsys, *PHASE, "--folder", "f")
+    same, other = (xr.load_dataset(data["files"][0]) for data in (found, usual))
+    assert (same.final_regret != other.final_regret).any(), "the delays are other ones"
+    for name, words in (
+        ("my_problems", "must be module:name"),
+        ("nowhere:family", "No module named 'nowhere'"),
+        ("my_problems:other", "has no function 'other'"),
+    ):
+        assert cli.main([*PHASE, "--family", name]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_regimes(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("regimes", "--runs", "4", "--horizon", "200", "--delay", "9", "--folder", "r")
+    found = printed(capsys, *words)
+    data = xr.load_dataset(next(file for file in found["files"] if file.endswith(".nc")))
+    assert data.sizes["regime"] == 4
+    text = regimes.as_text(found)
+    assert "adversarial mapping, adversarial losses" in text
+
+
+def test_beyond(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("beyond", "--runs", "4", "--horizon", "200", "--delay", "5", "--folder", "b")
+    found = printed(capsys, *words)
+    assert sum(file.endswith(".nc") for file in found["files"]) == 2
+    assert "MetaBIO, restarting" in beyond.as_text(found)
+
+
+def test_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["advise", "--actions", "2", "--states", "2", "--horizon", "200", "--delay", "5"]
+    words += ["--seconds", "0", "--figure", "advice.svg", "--learners", "ucb1", "metabio"]
+    found = printed(capsys, *words, "dada-exp3")
+    assert found["runs"] == 32
+    names = {row["name"] for row in found["learners for a mapping that may change"]["rows"]}
+    assert names == {"metabio", "dada-exp3"}
+    assert Path("advice.svg").read_text().startswith("<?xml")
