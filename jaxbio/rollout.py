@@ -191,7 +191,7 @@ class Acted(NamedTuple):
 def act(game: Game, key: Array, t: Array, carry: Carry) -> Acted:
     """Round t up to the moment at which losses arrive."""
     env, learner = game.env, game.learner
-    u, u_loss = game.uniforms(key, t)
+    u, u_loss = cut(game.uniforms(key, t))
     action, ticket = learner.act(carry.learner, t, u)
     action = jnp.asarray(action).astype(jnp.int32)
     state = env.state(key, t, action)
