@@ -1,4 +1,8 @@
-"""A block: runs played side by side by one compiled program, stretch by stretch of rounds.
+"""A block: runs played by one compiled program.
+
+Long games are played side by side, stretch by stretch of rounds. A block of short games is cut into
+strips: the program plays one strip from the first round to the last, then the next in the same
+memory, so that many runs share the cost of a call, and few of them the cache.
 
 The runs of a block play one game (its numbers are shared by all), or each run a game of its own
 (the numbers of the games are stacked, with the runs on the last axis). Which runs share a block is
@@ -59,6 +63,11 @@ def calls(stops: np.ndarray, last: int = 0) -> Iterator[tuple[int, np.ndarray]]:
         last, first = int(ahead[-1]), first + len(ahead)
 
 
+def is_one_call(stops: np.ndarray) -> bool:
+    """Is a game with these stops over within one call?"""
+    return len(stops) <= STOPS_PER_CALL and stops[-1] <= ROUNDS_PER_CALL
+
+
 def stack(games: list[Game]) -> Game:
     """One game per run: leaves [..., runs]. Several runs may have the same one."""
     different = {id(game): game for game in games}
@@ -75,15 +84,64 @@ def _play(
     keys: [2, runs]; leaves of carry: [..., runs], of a stacked game too; the curve: increments
     [stops, runs]; the facts so far: [runs].
     """
-    runs = keys.shape[-1]
-    fresh = runs_last(partial(begin, ahead=carry.row is not None), (stacked,), runs)(game)
-    words = carry.ring.words  # as they are: old plays count for nothing once `filed` is empty
-    fresh, carry = (c._replace(ring=c.ring._replace(words=None)) for c in (fresh, carry))
+    words = carry.ring.words
+    fresh = _begin(game, None, keys.shape[-1], stacked, carry.row is not None)
+    carry = _with_words(carry, None)
     carry = jax.tree.map(lambda new, old: jnp.where(last == 0, new, old), fresh, carry)
-    carry = carry._replace(ring=carry.ring._replace(words=words))
+    return _on(game, keys, _with_words(carry, words), last, stops, loop, stacked)
+
+
+def _on(
+    game: Game, keys: Array, carry: Carry, last: Array, stops: Array, loop: Any, stacked: bool
+) -> tuple[Carry, Curve, dict[str, Any]]:
     one_round = _round_of_block(game, keys, stacked)
     carry, curve = kernel.at_points(one_round, take_tally, carry, last, stops, loop)
-    return carry, curve, runs_last(summary, (stacked, True), runs)(game, carry)
+    facts = runs_last(summary, (stacked, True), keys.shape[-1])(game, carry)
+    return carry, curve, facts
+
+
+def _begin(game: Game, words: Any, runs: int, stacked: bool, ahead: bool) -> Carry:
+    """Before the first round, with this memory for the ring: leaves [..., runs].
+
+    What it holds does not matter: old plays count for nothing once `filed` is empty.
+    """
+    return _with_words(runs_last(partial(begin, ahead=ahead), (stacked,), runs)(game), words)
+
+
+def _with_words(carry: Carry, words: Any) -> Carry:
+    return carry._replace(ring=carry.ring._replace(words=words))
+
+
+def _play_strips(
+    game: Game, keys: Array, carry: Carry, used: Array, stops: Array, loop: Any, stacked: bool
+) -> tuple[Carry, Curve, dict[str, Any]]:
+    """Play whole games, one strip of runs after the other, all in the memory of `carry`.
+
+    keys: [2, strips, runs]; leaves of a stacked game: [..., strips, runs]; used: int32 [], how many
+    strips have anything to play. The curve: increments [strips, stops, runs]; the facts: [strips,
+    runs].
+    """
+    strips, runs = keys.shape[1:]
+    ahead = carry.row is not None
+
+    def of_strip(tree: Any, index: Any) -> Any:
+        pick = partial(lax.dynamic_index_in_dim, index=index, axis=-2, keepdims=False)
+        return jax.tree.map(pick, tree)
+
+    def strip(index: Array, carry: Carry) -> tuple[Carry, tuple[Curve, dict[str, Any]]]:
+        mine = of_strip(game, index) if stacked else game
+        carry = _begin(mine, carry.ring.words, runs, stacked, ahead)
+        own = of_strip(keys, index)
+        carry, curve, facts = _on(mine, own, carry, jnp.int32(0), stops, loop, stacked)
+        return carry, (curve, facts)
+
+    def output(carry: Carry) -> tuple[Curve, dict[str, Any]]:
+        curve = jax.tree.map(lambda x: jnp.stack([x] * len(stops)), take_tally(carry)[1])
+        mine = of_strip(game, 0) if stacked else game
+        return curve, runs_last(summary, (stacked, True), runs)(mine, carry)
+
+    carry, outputs = kernel.collect(strip, carry, used, jax.eval_shape(output, carry), strips)
+    return carry, *outputs
 
 
 def _round_of_block(game: Game, keys: Array, stacked: bool) -> Callable[[Array, Carry], Carry]:
@@ -119,14 +177,20 @@ def _round_of_block(game: Game, keys: Array, stacked: bool) -> Callable[[Array, 
     return one_round
 
 
-_programs = {
-    stacked: kernel.Program(partial(_play, stacked=stacked), donate_argnums=2)
-    for stacked in (False, True)
-}
+def make_programs() -> dict[tuple[Any, bool], kernel.Program]:
+    """By what they play (`_play` or `_play_strips`), and whether the games are stacked."""
+    return {
+        (function, stacked): kernel.Program(partial(function, stacked=stacked), donate_argnums=2)
+        for function in (_play, _play_strips)
+        for stacked in (False, True)
+    }
+
+
+_programs = make_programs()
 
 
 class Player(NamedTuple):
-    """The compiled program of a block of `width` runs.
+    """The compiled program of a block of `width` runs, in strips of which one is played at a time.
 
     carry: the types of what it carries on. spare: what finished blocks carried; the next ones
     begin in their memory (fresh memory for a ring costs as much as thousands of rounds).
@@ -135,16 +199,21 @@ class Player(NamedTuple):
     play: Callable[..., tuple[Carry, Curve, dict[str, Any]]]
     carry: Carry
     width: int
+    strips: int
     stacked: bool
     spare: list[Carry]
 
 
-def compile_player(game: Game, width: int, stacked: bool) -> Player:
-    """The player of blocks of `width` runs of games like this (stacked: leaves [..., width])."""
-    key = (kernel.signature(game), width, stacked)
+def compile_player(game: Game, width: int, stacked: bool, strips: int = 1) -> Player:
+    """The player of blocks of `width` runs of games like this (stacked: leaves [..., width]).
+
+    strips: how many parts of the block are played one after the other, each to its end; for games
+    of one call (`is_one_call`) only.
+    """
+    key = (kernel.signature(game), width, stacked, strips)
     with _lock:
         player = _players.get(key)
-    player = player or _new_player(game, width, stacked)
+    player = player or _new_player(game, width, stacked, strips)
     with _lock:
         _players.pop(key, None)
         _players[key] = player  # the last one is the latest
@@ -157,18 +226,28 @@ _players: dict[Any, Player] = {}
 _lock = threading.Lock()
 
 
-def _new_player(game: Game, width: int, stacked: bool) -> Player:
+def _new_player(game: Game, width: int, stacked: bool, strips: int) -> Player:
     one = jax.tree.map(lambda x: x[..., 0], game) if stacked else game
     shapes = jax.eval_shape(partial(begin, ahead=not _reads_late(one)), one)
-    carry = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape, width), x.dtype), shapes)
+    runs = width // strips
+    carry = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape, runs), x.dtype), shapes)
+    function, side = (_play, (width,)) if strips == 1 else (_play_strips, (strips, runs))
     args = (
-        game,
-        jax.ShapeDtypeStruct((2, width), jnp.uint32),
+        _in_strips(game, strips) if stacked else game,
+        jax.ShapeDtypeStruct((2, *side), jnp.uint32),
         carry,
         jax.ShapeDtypeStruct((), jnp.int32),
         jax.ShapeDtypeStruct((STOPS_PER_CALL,), jnp.int32),
     )
-    return Player(_programs[stacked].executable(*args), carry, width, stacked, [])
+    program = _programs[function, stacked].executable(*args)
+    return Player(program, carry, width, strips, stacked, [])
+
+
+def _in_strips(tree: Any, strips: int) -> Any:
+    """leaves [..., width] -> [..., strips, runs] where there is more than one strip."""
+    if strips == 1:
+        return tree
+    return jax.tree.map(lambda x: x.reshape(*x.shape[:-1], strips, -1), tree)
 
 
 def _reads_late(game: Game) -> bool:
@@ -215,13 +294,14 @@ def play_block(
     How many losses arrive together is bounded only in probability where delays are random. A block
     in which one found no lane is played again with twice the lanes: no result depends on that.
 
-    keys: uint32 [2, width]. advance: told how many rounds have been played. resume, checkpoint:
-    go on from there; called after each stretch but the last.
+    keys: uint32 [2, members], of at most as many runs as the player is wide. advance: told how many
+    rounds have been played. resume, checkpoint: go on from there; called after each stretch but the
+    last.
     """
     played = _play_once(player, game, keys, stops, advance, resume, checkpoint)
     while played.info["overflow"].any() and 2 * game.lanes <= ring.MAX_LANES:
         game = dataclasses.replace(game, lanes=2 * game.lanes)
-        player = compile_player(game, player.width, player.stacked)
+        player = compile_player(game, player.width, player.stacked, player.strips)
         played = _play_once(player, game, keys, stops, lambda rounds: advance(0), None, None)
     return played
 
@@ -235,18 +315,58 @@ def _play_once(
     resume: Progress | None,
     checkpoint: Callable[[Progress], None] | None,
 ) -> Played:
+    members = keys.shape[1]
+    keys = np.pad(keys, ((0, 0), (0, player.width - members)), mode="edge")  # idle room
+    if player.strips == 1:
+        played = _play_stretches(player, game, keys, members, stops, advance, resume, checkpoint)
+    else:
+        played = _play_whole(player, game, keys, members, stops)
+        advance(int(stops[-1]) * members)
+    return jax.tree.map(lambda x: x[..., :members], played)
+
+
+def _play_stretches(
+    player: Player,
+    game: Game,
+    keys: np.ndarray,
+    members: int,
+    stops: np.ndarray,
+    advance: Callable[[int], None],
+    resume: Progress | None,
+    checkpoint: Callable[[Progress], None] | None,
+) -> Played:
     first, carry, pieces = resume or Progress(0, _memory(player), [])
     facts: dict[str, Any] = {}
     for last, ahead in calls(stops, first):
         carry, curve, facts = player.play(game, keys, carry, np.int32(last), ahead)
         kept = len(np.unique(ahead))
         pieces.append(jax.tree.map(lambda x, n=kept: np.asarray(x)[:n].copy(), curve))
-        advance((int(ahead[-1]) - last) * player.width)
+        advance((int(ahead[-1]) - last) * members)
         if checkpoint is not None and ahead[-1] != stops[-1]:
             checkpoint(Progress(int(ahead[-1]), carry, pieces))
     info = {name: _on_host(fact) for name, fact in facts.items()}
     player.spare.append(carry)
     return Played(jax.tree.map(lambda *xs: np.concatenate(xs), *pieces), info)
+
+
+def _play_whole(
+    player: Player, game: Game, keys: np.ndarray, members: int, stops: np.ndarray
+) -> Played:
+    """All strips in one call."""
+    ((_, ahead),) = calls(stops)
+    used = -(-members * player.strips // player.width)
+    game = _in_strips(game, player.strips) if player.stacked else game
+    keys = _in_strips(keys, player.strips)
+    carry, curve, facts = player.play(game, keys, _memory(player), np.int32(used), ahead)
+    increments = jax.tree.map(lambda x: _side_by_side(np.asarray(x)[:, : len(stops)]), curve)
+    info = {name: _on_host(fact).reshape(-1) for name, fact in facts.items()}
+    player.spare.append(carry)
+    return Played(increments, info)
+
+
+def _side_by_side(strips: np.ndarray) -> np.ndarray:
+    """[strips, stops, runs] -> [stops, strips * runs]"""
+    return strips.transpose(1, 0, 2).reshape(strips.shape[1], -1)
 
 
 def _memory(player: Player) -> Carry:

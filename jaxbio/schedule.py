@@ -9,13 +9,12 @@ import jax
 import numpy as np
 
 from jaxbio import checks, rng
-from jaxbio.blocks import stack
+from jaxbio.blocks import is_one_call, stack, stops_of
 from jaxbio.grid import HORIZON, Grid, Group
 from jaxbio.rollout import recorded_rounds
-from jaxbio.sizing import cpu_width
+from jaxbio.sizing import most_strips, widest
 
 KEEP = ("curves", "moments", "finals")
-WIDEST_ELSEWHERE = 4096  # runs side by side where that is not a CPU
 STEP = 8  # widths are multiples of it
 ALONE = 32  # runs of one setting that are worth a block of their own on CPU
 SHARED = 64  # runs in a block of several settings on CPU, so that larger grids compile nothing new
@@ -56,9 +55,10 @@ class Job:
 
 
 class Block(NamedTuple):
-    """Runs played side by side. group: which program; members: int [members, 2], setting and run.
+    """Runs played by one program. group: which; members: int [members, 2], setting and run.
 
-    games: of each member, or the one that all play (stacked is False). width: with idle room.
+    games: of each member, or the one that all play (stacked is False). width: with idle room;
+    strips: how many parts of it are played one after the other.
     """
 
     group: int
@@ -66,37 +66,42 @@ class Block(NamedTuple):
     games: list[Any]
     stacked: bool
     width: int
+    strips: int
 
 
 def cut_into_blocks(groups: list[Group], job: Job, width: int | None) -> list[Block]:
     blocks = []
     for number, found in enumerate(groups):
-        widest = _widest(found, job) if width is None else checks.integer("width", width, 1)
-        enough = ALONE if jax.default_backend() == "cpu" else widest
-        alone = len(found.settings) == 1 or job.runs >= min(enough, widest)
-        if alone or _table_bytes(found) * widest > BLOCK_BYTES:
-            blocks += _own_blocks(number, found, job.runs, widest)
+        side = _side_by_side(found, job) if width is None else checks.integer("width", width, 1)
+        strips = _most_strips(found, job) if width is None else 1
+        enough = ALONE if jax.default_backend() == "cpu" else side
+        alone = len(found.settings) == 1 or job.runs >= min(enough, side)
+        if alone or _table_bytes(found) * side * strips > BLOCK_BYTES:
+            blocks += _own_blocks(number, found, job.runs, side, strips)
         else:
-            blocks += _shared_blocks(number, found, job, widest)
+            blocks += _shared_blocks(number, found, job, side, strips)
     return blocks
 
 
-def _widest(found: Group, job: Job) -> int:
+def _side_by_side(found: Group, job: Job) -> int:
     """A measured default. It leaves work for a second worker where there are runs enough, but how
     many workers there are does not count, so that a store can move to another machine.
     """
     total = len(found.settings) * job.runs
-    if jax.default_backend() != "cpu":
-        widest = WIDEST_ELSEWHERE
-    elif job.runs < ALONE:
-        widest = SHARED if total > SHARED else ALONE
-    else:
-        longest = max(job.settings[setting].horizon for setting in found.settings)
-        half = max(ALONE, _stepped(-(-total // 2)))
-        widest = min(half, cpu_width(found.games[0].lanes, longest))
-    while widest > STEP and widest * _ring_bytes(found) > BLOCK_BYTES:
-        widest //= 2
-    return widest
+    side = widest(found.games[0].lanes)
+    if jax.default_backend() == "cpu" and job.runs < ALONE:
+        side = SHARED if total > SHARED else ALONE
+    elif jax.default_backend() == "cpu":
+        side = min(max(ALONE, _stepped(-(-total // 2))), side)
+    while side > STEP and side * _ring_bytes(found) > BLOCK_BYTES:
+        side //= 2
+    return side
+
+
+def _most_strips(found: Group, job: Job) -> int:
+    """As many as the longest game of the group allows."""
+    longest = max(job.settings[setting].horizon for setting in found.settings)
+    return most_strips(longest) if is_one_call(stops_of(job.points[longest])) else 1
 
 
 def _stepped(runs: int) -> int:
@@ -113,34 +118,41 @@ def _table_bytes(found: Group) -> int:
     return sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(found.games[0]))
 
 
-def _own_blocks(number: int, found: Group, runs: int, widest: int) -> list[Block]:
-    """Blocks of one setting each, as equal as multiples of 8 can be."""
-    share = -(-runs // -(-runs // widest))
-    width = min(widest, _stepped(share))
+def _own_blocks(number: int, found: Group, runs: int, side: int, strips: int) -> list[Block]:
+    """Blocks of one setting each; strips as equal as multiples of 8 can be."""
+    parts = -(-runs // side)
+    side = min(side, _stepped(-(-runs // parts)))
+    strips = min(strips, parts)
+    take = side * (min(strips, -(-parts // 2)) if len(found.settings) == 1 else strips)
     blocks = []
     for game, setting in zip(found.games, found.settings, strict=True):
-        for first in range(0, runs, width):
-            own = np.arange(first, min(first + width, runs))
+        for first in range(0, runs, take):
+            own = np.arange(first, min(first + take, runs))
             members = np.stack([np.full(len(own), setting), own], axis=1)
-            blocks.append(Block(number, members, [game], False, width))
+            blocks.append(Block(number, members, [game], False, side * strips, strips))
     return blocks
 
 
-def _shared_blocks(number: int, found: Group, job: Job, widest: int) -> list[Block]:
-    """Blocks of several settings with few runs each, all with the same horizon."""
+def _shared_blocks(number: int, found: Group, job: Job, side: int, strips: int) -> list[Block]:
+    """Blocks of several settings with few runs each, all with the same horizon.
+
+    Of a small grid a block leaves strips empty, so that a larger one compiles nothing new.
+    """
     game_of = dict(zip(found.settings, found.games, strict=True))
     by_horizon: dict[int, list[int]] = {}
     for setting in found.settings:
         by_horizon.setdefault(job.settings[setting].horizon, []).append(setting)
     most = max(len(settings) for settings in by_horizon.values()) * job.runs
-    width = min(widest, _stepped(most))
+    side = min(side, _stepped(most))
+    strips = strips if most > side else 1
+    take = side * min(strips, max(1, most // (2 * side)))
     blocks = []
     for settings in by_horizon.values():
         pairs = np.array([(setting, run) for setting in settings for run in range(job.runs)])
-        for first in range(0, len(pairs), width):
-            members = pairs[first : first + width]
+        for first in range(0, len(pairs), take):
+            members = pairs[first : first + take]
             games = [game_of[setting] for setting in members[:, 0]]
-            blocks.append(Block(number, members, games, True, width))
+            blocks.append(Block(number, members, games, True, side * strips, strips))
     return blocks
 
 
@@ -180,10 +192,10 @@ def make_plan(grid: Grid, groups: list[Group], blocks: list[Block], job: Job, wo
         settings=len(grid.settings),
         runs=len(grid.settings) * job.runs,
         rounds=sum(setting.horizon for setting in grid.settings) * job.runs,
-        programs=len({(block.group, block.stacked, block.width) for block in blocks}),
+        programs=len({(b.group, b.stacked, b.width, b.strips) for b in blocks}),
         blocks=len(blocks),
         bytes_of_result=per_point * (points + len(grid.settings)),
-        bytes_at_work=workers * max(at_work[block.group] * block.width for block in blocks),
+        bytes_at_work=workers * max(at_work[b.group] * b.width // b.strips for b in blocks),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxbio import checks, rng
 from jaxbio.batching import runs_last
-from jaxbio.blocks import Played, Player, calls, compile_player, play_block, stops_of
+from jaxbio.blocks import Played, Player, calls, compile_player, is_one_call, play_block, stops_of
 from jaxbio.core import Array, as_arrays, float_dtype
 from jaxbio.environment.environment import Environment
 from jaxbio.kernel import Program, at_points
@@ -27,10 +27,10 @@ from jaxbio.rollout import (
     recorded_rounds,
     take_totals,
 )
-from jaxbio.sizing import cpu_width, ring_sizes
+from jaxbio.sizing import most_strips, ring_sizes, widest
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
-WIDTHS = (8, 32, 64, 128, 256, 512)  # runs side by side in one program
+WIDTHS = (8, 32, 64, 128, 256, 512, 1024, 2048)  # runs side by side in one program
 
 
 def simulate(
@@ -54,7 +54,8 @@ def simulate(
       seed: the root seed, an integer or a typed key. Learners that play the same environment with
         the same seed meet the same world in the same run.
       rounds: how many rounds to record, spread evenly, or which ones; the horizon always is.
-      width: runs per compiled program (a measured default). Never changes a result.
+      width: runs side by side in the compiled program (a measured default). Never changes a
+        result.
       workers: blocks in flight at once (default: the number of devices, or of cores on CPU).
       progress: show a bar that counts rounds played.
     Returns:
@@ -66,30 +67,31 @@ def simulate(
     check_players(env, learner, horizon)
     workers = number_of_workers(workers)
     depth, lanes = ring_sizes(env, horizon)
-    if width is None:
-        width = _default_width(runs, workers, horizon, lanes)
-    width = checks.integer("width", width, 1)
-    game = make_game(env, learner, horizon, depth, lanes, library=np)
     stops = stops_of(points)
-    keys = rng.run_keys(seed, np.arange(-(-runs // width) * width)).reshape(2, -1, width)
-    players = _players(game, width, keys.shape[1])
+    share = -(-runs // workers)
+    strips = most_strips(horizon) if width is None and is_one_call(stops) else 1
+    width = _default_width(share, lanes) if width is None else checks.integer("width", width, 1)
+    strips = strips if share > width else 1
+    game = make_game(env, learner, horizon, depth, lanes, library=np)
+    keys = rng.run_keys(seed, np.arange(runs))
+    take = width * min(strips, -(-share // width))
+    blocks = [keys[:, first : first + take] for first in range(0, runs, take)]
+    players = _players(game, width * strips, strips, len(blocks))
 
     def play(index: int, advance: Advance) -> Played:
         device, player, there = players[index % len(players)]
         with jax.default_device(device):
-            return play_block(player, there, keys[:, index], stops, advance)
+            return play_block(player, there, blocks[index], stops, advance)
 
-    with bar(keys.shape[1] * width * horizon, progress) as shown:
-        done = dict(in_parallel(play, range(keys.shape[1]), workers, shown))
-    parts = [done[index] for index in range(keys.shape[1])]
-    info = {
-        name: np.concatenate([part.info[name] for part in parts])[:runs] for name in parts[0].info
-    }
+    with bar(runs * horizon, progress) as shown:
+        done = dict(in_parallel(play, range(len(blocks)), workers, shown))
+    parts = [done[index] for index in range(len(blocks))]
+    info = {name: np.concatenate([part.info[name] for part in parts]) for name in parts[0].info}
     checks.flags(info)
     curves = [jax.tree.map(lambda x: at_recorded(x, stops, points), part.curve) for part in parts]
 
     def together(pieces: list[np.ndarray]) -> np.ndarray:
-        return running_sum(np.concatenate(pieces, axis=1)[:, :runs]).T
+        return running_sum(np.concatenate(pieces, axis=1)).T
 
     return Result(
         rounds=points,
@@ -99,25 +101,24 @@ def simulate(
         replay=partial(
             _in_precision,
             float_dtype() == jnp.float64,
-            partial(_replay, game.env, keys, stops, points, runs, workers),
+            partial(_replay, game.env, keys, width, stops, points, workers),
         ),
     )
 
 
-def _players(game: Game, width: int, blocks: int) -> list[tuple[Any, Player, Game]]:
+def _players(game: Game, width: int, strips: int, blocks: int) -> list[tuple[Any, Player, Game]]:
     """For each device that gets a block: the device, a player, and the game in its memory."""
     players = []
     for device in jax.local_devices()[:blocks]:
         with jax.default_device(device):
-            player = compile_player(game, width, stacked=False)
+            player = compile_player(game, width, False, strips)
             players.append((device, player, jax.device_put(game)))
     return players
 
 
-def _default_width(runs: int, workers: int, horizon: int, lanes: int) -> int:
-    """The smallest width that gives every worker one block, or the largest that is worth it."""
-    most = cpu_width(lanes, horizon)
-    share = -(-runs // workers)
+def _default_width(share: int, lanes: int) -> int:
+    """The smallest width that holds a worker's share of the runs, or the largest worth having."""
+    most = widest(lanes)
     return min(most, next((width for width in WIDTHS if width >= share), most))
 
 
@@ -142,32 +143,34 @@ def _in_precision(double: bool, function: Callable[[], Any]) -> Any:
 def _replay(
     env: Environment,
     keys: np.ndarray,
+    width: int,
     stops: np.ndarray,
     points: np.ndarray,
-    runs: int,
     workers: int,
 ) -> np.ndarray:
     """[runs, points, K]: increments of every action's realised loss in the same worlds.
 
-    keys: [2, blocks, width].
+    keys: [2, runs].
     """
     env = as_arrays(env)
     shapes = jax.eval_shape(lambda: sum_zero(env.num_actions))
+    runs = keys.shape[1]
+    blocks = np.pad(keys, ((0, 0), (0, -runs % width)), mode="edge").reshape(2, -1, width)
 
     def begin_totals() -> Sum:
-        return jax.tree.map(lambda x: jnp.zeros((*x.shape, keys.shape[-1]), x.dtype), shapes)
+        return jax.tree.map(lambda x: jnp.zeros((*x.shape, width), x.dtype), shapes)
 
     first, ahead = jnp.int32(0), jnp.asarray(next(calls(stops))[1])
-    compare = _compare_stretch.executable(env, keys[:, 0], begin_totals(), first, ahead)
+    compare = _compare_stretch.executable(env, blocks[:, 0], begin_totals(), first, ahead)
 
     def play(index: int, advance: Advance) -> np.ndarray:
         totals, pieces = begin_totals(), []
         for last, ahead in calls(stops):
-            totals, piece = compare(env, keys[:, index], totals, np.int32(last), ahead)
+            totals, piece = compare(env, blocks[:, index], totals, np.int32(last), ahead)
             pieces.append(np.asarray(piece)[: len(np.unique(ahead))].copy())
             advance(0)
         return at_recorded(np.concatenate(pieces), stops, points)
 
-    done = dict(in_parallel(play, range(keys.shape[1]), workers))
-    parts = [done[index] for index in range(keys.shape[1])]
+    done = dict(in_parallel(play, range(blocks.shape[1]), workers))
+    parts = [done[index] for index in range(blocks.shape[1])]
     return np.concatenate(parts, axis=-1)[..., :runs].transpose(2, 0, 1)

@@ -16,7 +16,9 @@ from jaxbio.environment.environment import Environment
 # lighter tails than Poisson(1) (Hoeffding 1956): a round needs more lanes with probability 1.1e-15.
 LANES = 16
 
-SHORT = 2_000  # rounds; a block of fewer takes little longer than to begin it
+WIDEST_ELSEWHERE = 4096  # runs side by side where that is not a CPU
+ROUNDS_OF_STRIPS = 8192  # of all strips of a block together
+MOST_STRIPS = 16
 
 
 def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
@@ -80,8 +82,18 @@ def check_sizes(env: Environment, horizon: int, ring_depth: int, lanes: int) -> 
         )
 
 
-def cpu_width(lanes: int, horizon: int) -> int:
-    """Runs side by side on a CPU: small blocks stay in cache, and a ring that is read in several
-    places wants smaller ones. To begin a block takes half a millisecond, so short ones are wide.
+def widest(lanes: int) -> int:
+    """Runs side by side: on a CPU small blocks stay in cache, and a ring that is read in several
+    places wants smaller ones.
     """
-    return (128 if lanes == 1 else 64) * (4 if horizon <= SHORT else 1)
+    if jax.default_backend() != "cpu":
+        return WIDEST_ELSEWHERE
+    return 128 if lanes == 1 else 64
+
+
+def most_strips(horizon: int) -> int:
+    """Strips of a block: a call costs half a millisecond on a CPU, so it plays many short games."""
+    strips = 1
+    while strips < MOST_STRIPS and 2 * strips * horizon <= ROUNDS_OF_STRIPS:
+        strips *= 2
+    return strips if jax.default_backend() == "cpu" else 1

@@ -180,7 +180,7 @@ def _play_all(
         block, device = blocks[number], devices[turns[number] % len(devices)]
         with jax.default_device(device):
             game = game_of_block(block)
-            player = compile_player(game, block.width, block.stacked)
+            player = compile_player(game, block.width, block.stacked, block.strips)
             arrays = _play_one(player, block, job, number, game, store, checkpoint, advance)
         if store is not None:
             store.save(number, arrays)
@@ -208,7 +208,7 @@ def _order(blocks: int, index: int, count: int) -> list[int]:
 
 
 def _rounds(block: Block, job: Job) -> int:
-    return job.settings[block.members[0, 0]].horizon * block.width
+    return job.settings[block.members[0, 0]].horizon * len(block.members)
 
 
 def _compile_all(
@@ -221,7 +221,7 @@ def _compile_all(
     def compile_one(task: tuple[Block, Any], advance: Advance) -> None:
         block, device = task
         with jax.default_device(device):
-            compile_player(game_of_block(block), block.width, block.stacked)
+            compile_player(game_of_block(block), block.width, block.stacked, block.strips)
 
     for _ in in_parallel(compile_one, tasks, workers):
         pass
@@ -239,27 +239,23 @@ def _play_one(
 ) -> dict[str, np.ndarray]:
     points = job.points[job.settings[block.members[0, 0]].horizon]
     stops = stops_of(points)
-    room = np.minimum(np.arange(block.width), len(block.members) - 1)
-    keys = job.keys(block.members[room])
+    keys = job.keys(block.members)
     resume, save = None, None
     if store is not None:
         resume = _load_progress(store, number, player)
         save = partial(_save_progress, store, number, [time.monotonic()], checkpoint)
-        advance(resume.last * block.width if resume else 0)
+        advance(resume.last * len(block.members) if resume else 0)
     played = play_block(player, game, keys, stops, advance, resume, save)
-    return _kept(played, len(block.members), stops, points, block, job.keep)
+    return _kept(played, stops, points, block, job.keep)
 
 
 def _kept(
-    played: Played, members: int, stops: np.ndarray, points: np.ndarray, block: Block, keep: str
+    played: Played, stops: np.ndarray, points: np.ndarray, block: Block, keep: str
 ) -> dict[str, np.ndarray]:
     """What stays of a block: arrays by name."""
-    info = {name: fact[:members] for name, fact in played.info.items()}
-    checks.flags(info)
-    curve = jax.tree.map(
-        lambda x: running_sum(at_recorded(x, stops, points)[:, :members]), played.curve
-    )
-    kept = {f"info.{name}": fact for name, fact in info.items() if name not in checks.FLAGS}
+    checks.flags(played.info)
+    curve = jax.tree.map(lambda x: running_sum(at_recorded(x, stops, points)), played.curve)
+    kept = {f"info.{name}": fact for name, fact in played.info.items() if name not in checks.FLAGS}
     kept |= {"final_regret": curve.regret[-1], "final_loss": curve.loss[-1]}
     if keep == "curves":
         kept |= {"regret": curve.regret, "loss": curve.loss}

@@ -46,11 +46,7 @@ def float_bits(bits: int) -> Iterator[None]:
 
 def forget_programs(patch: pytest.MonkeyPatch) -> None:
     """What is compiled from here on is compiled anew, and forgotten afterwards."""
-    programs = {
-        stacked: kernel.Program(partial(blocks._play, stacked=stacked), donate_argnums=2)
-        for stacked in (False, True)
-    }
-    patch.setattr(blocks, "_programs", programs)
+    patch.setattr(blocks, "_programs", blocks.make_programs())
     patch.setattr(blocks, "_players", {})
 
 

@@ -276,9 +276,9 @@ def test_blocks_that_overflow_are_played_again(monkeypatch: pytest.MonkeyPatch) 
     expected = play(case)
     compiled, used = blocks.compile_player, []
 
-    def noted(game: Any, width: int, stacked: bool) -> blocks.Player:
+    def noted(game: Any, *options: Any) -> blocks.Player:
         used.append(game.lanes)
-        return compiled(game, width, stacked)
+        return compiled(game, *options)
 
     monkeypatch.setattr(blocks, "compile_player", noted)
     monkeypatch.setattr(sizing, "LANES", 1)
