@@ -42,6 +42,7 @@ from jaxbio.rollout import (
 
 STOPS_PER_CALL = 256
 ROUNDS_PER_CALL = 1 << 16  # bounds the time between two looks at the host
+VECTOR = 16  # numbers in the longest vector of a CPU
 LARGE = 256  # numbers of a run
 PLAYERS_WITH_MEMORY = 8  # older ones give theirs back
 LADDER = (4, 6)  # arrivals of a round: a block takes the first of these that is enough
@@ -205,11 +206,13 @@ class Player(NamedTuple):
 
 
 def compile_player(game: Game, width: int, stacked: bool, strips: int = 1) -> Player:
-    """The player of blocks of `width` runs of games like this (stacked: leaves [..., width]).
+    """The player of blocks of up to `width` runs of games like this (stacked: leaves [..., width]).
 
     strips: how many parts of the block are played one after the other, each to its end; for games
     of one call (`is_one_call`) only.
     """
+    width = _with_room(width, strips)
+    game = _widened(game, width) if stacked else game
     key = (kernel.signature(game), width, stacked, strips)
     with _lock:
         player = _players.get(key)
@@ -241,6 +244,27 @@ def _new_player(game: Game, width: int, stacked: bool, strips: int) -> Player:
     )
     program = _programs[function, stacked].executable(*args)
     return Player(program, carry, width, strips, stacked, [])
+
+
+def _with_room(width: int, strips: int) -> int:
+    """A multiple of 16 runs, at least 32, in every strip.
+
+    Over one vector of runs, or part of one, the loops of a round dissolve into straight code. The
+    compiler then joins a product and a sum that stand in different loops, and rounds once instead
+    of twice: in some runs a last bit would depend on the width.
+    """
+    vectors = -(-width // (strips * VECTOR))
+    return strips * VECTOR * max(2, vectors)
+
+
+def _widened(tree: Any, width: int) -> Any:
+    """leaves [..., n] -> [..., width]: the last run again where there is room."""
+
+    def widen(x: np.ndarray) -> np.ndarray:
+        room = width - x.shape[-1]
+        return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, room)], mode="edge") if room else x
+
+    return jax.tree.map(widen, tree)
 
 
 def _in_strips(tree: Any, strips: int) -> Any:
@@ -316,7 +340,8 @@ def _play_once(
     checkpoint: Callable[[Progress], None] | None,
 ) -> Played:
     members = keys.shape[1]
-    keys = np.pad(keys, ((0, 0), (0, player.width - members)), mode="edge")  # idle room
+    keys = _widened(keys, player.width)
+    game = _widened(game, player.width) if player.stacked else game
     if player.strips == 1:
         played = _play_stretches(player, game, keys, members, stops, advance, resume, checkpoint)
     else:

@@ -15,7 +15,7 @@ from jaxbio.rollout import recorded_rounds
 from jaxbio.sizing import most_strips, widest
 
 KEEP = ("curves", "moments", "finals")
-STEP = 8  # widths are multiples of it
+STEP = 16  # widths are multiples of it
 ALONE = 32  # runs of one setting that are worth a block of their own on CPU
 SHARED = 64  # runs in a block of several settings on CPU, so that larger grids compile nothing new
 BLOCK_BYTES = 1 << 28  # a block's ring and stacked tables stay below this
@@ -119,7 +119,7 @@ def _table_bytes(found: Group) -> int:
 
 
 def _own_blocks(number: int, found: Group, runs: int, side: int, strips: int) -> list[Block]:
-    """Blocks of one setting each; strips as equal as multiples of 8 can be."""
+    """Blocks of one setting each; strips as equal as multiples of 16 can be."""
     parts = -(-runs // side)
     side = min(side, _stepped(-(-runs // parts)))
     strips = min(strips, parts)

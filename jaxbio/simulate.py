@@ -30,7 +30,7 @@ from jaxbio.rollout import (
 from jaxbio.sizing import most_strips, ring_sizes, widest
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
-WIDTHS = (8, 32, 64, 128, 256, 512, 1024, 2048)  # runs side by side in one program
+WIDTHS = (32, 64, 128, 256, 512, 1024, 2048)  # runs side by side in one program
 
 
 def simulate(

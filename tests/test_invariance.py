@@ -97,16 +97,16 @@ CASES = {
         jb.make_learner("dada-exp3-skipping"), laplace(), ring=(4096, 19)
     ),
     "metaadabio, laplace": Case(
-        jb.make_learner("metaadabio", rule="practical", switch_scale=0.5), laplace(), (3,)
+        jb.make_learner("metaadabio", rule="practical", switch_scale=0.5), laplace(), (48,)
     ),
-    "tsallis-inf, fixed": Case(jb.make_learner("tsallis-inf"), fixed(), (3,), kernels=True),
-    "ucb1, laplace": Case(jb.make_learner("ucb1"), laplace(), (32,)),
+    "tsallis-inf, fixed": Case(jb.make_learner("tsallis-inf"), fixed(), (48,), kernels=True),
+    "ucb1, laplace": Case(jb.make_learner("ucb1"), laplace(), (48,)),
     "nsd-ucrl2, fixed": Case(jb.make_learner("nsd-ucrl2"), fixed(), slots=7),
     "nsd-ucrl2 with a window, laplace": Case(
         jb.make_learner("nsd-ucrl2", window=300), laplace(), kernels=True
     ),
     "dada-exp3, 40 actions": Case(
-        jb.make_learner("dada-exp3"), large(), (3,), slots=40, rollout=True, kernels=True
+        jb.make_learner("dada-exp3"), large(), (48,), slots=40, rollout=True, kernels=True
     ),
     "ucb1, 40 actions": Case(jb.make_learner("ucb1"), large(), rollout=True, kernels=True),
     "thompson, laplace": Case(jb.make_learner("thompson"), laplace(), kernels=True),
@@ -268,6 +268,23 @@ def test_what_earlier_blocks_left_does_not_matter(name: str) -> None:
     for player in players:
         player.spare[:] = [stained(carry) for carry in player.spare]
     same(expected, play(case), "memory full of rubbish")
+
+
+@pytest.mark.parametrize("delays", [jb.FixedDelay(50), jb.LaplaceDelay(50, 25)])
+def test_rounding_does_not_depend_on_the_width(
+    delays: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many long runs, so that a last bit that differs shows: with 16 runs side by side, were they not
+    given more room, 9 % of the runs of 8,000 rounds would end with another regret.
+    """
+    compile_as_users(monkeypatch)
+    env = jb.make_environment("paper-stochastic", delays=delays)
+    learner = jb.make_learner("metabio")
+    for horizon in (4000, 8000):  # in strips, and not
+        options = {"horizon": horizon, "runs": 640, "rounds": 2, "progress": False}
+        expected = jb.simulate(env, learner, **options)
+        for width in (16, 48, 640):
+            same(expected, jb.simulate(env, learner, width=width, **options), f"width {width}")
 
 
 def test_blocks_that_overflow_are_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
