@@ -17,8 +17,7 @@ from jax import lax
 
 from jaxbio.core import Array, Arrivals, Play
 
-COUNT_BITS = 12  # lanes <= 4095
-MAX_LANES = (1 << COUNT_BITS) - 1
+MAX_LANES = 4095
 SMALLEST = 64
 UNROLLED = 8
 
@@ -27,8 +26,8 @@ class Ring(NamedTuple):
     """words: arrays [lanes * depth, W], the packed plays, lane by lane, one array per machine type:
     most plays lie in the first lanes, so these are neighbours in memory.
 
-    filed: int32 [depth], how many plays wait in the slot, stamped with the slot's revolution (a
-    stale stamp means none); None where every delay is the same, so that one play arrives a round.
+    filed: int32 [depth], how many plays wait in the slot; None where every delay is the same, so
+    that one play arrives a round.
     overflow: bool [], a play found no lane.
     """
 
@@ -125,7 +124,7 @@ def empty(plan: Codec, template: Play, depth: int, lanes: int, counted: bool) ->
 
 
 class Place(NamedTuple):
-    """Where a play goes: int32 [] each. row: of `words`; slot and entry: of `filed`, or None."""
+    """Where a play goes: int32 [] each. row: of `words`; slot: of `filed`, entry: what it becomes."""
 
     row: Array
     slot: Any
@@ -138,25 +137,17 @@ def place(
     """Find a lane for round t's play, which arrives in round t + delay: its place, and overflow.
 
     A delay of 0 leaves nothing to wait for. What arrives after the horizon is not counted (it may
-    lie about in a slot: no stamp makes it valid). A delay past the end of the ring is such a case
-    (see `depth_for`).
+    lie about in a slot). A delay past the end of the ring is such a case (see `depth_for`).
     """
     due_round = t + jnp.minimum(delay, depth - 1)
     slot = due_round & (depth - 1)
     if ring.filed is None:
         return Place(slot, None, None), ring.overflow
-    entry, taken = _look_up(ring.filed, due_round)
+    taken = lax.dynamic_index_in_dim(ring.filed, slot, keepdims=False)
     waits = (delay > 0) & (delay < depth) & (t <= horizon - delay)
     row = jnp.minimum(taken, lanes - 1) * depth + slot
-    entry = jnp.where(waits, _stamp(due_round, depth) | (taken + 1), entry)
+    entry = taken + waits.astype(jnp.int32)
     return Place(row, slot, entry), ring.overflow | (waits & (taken >= lanes))
-
-
-def _look_up(filed: Array, t: Array) -> tuple[Array, Array]:
-    """The entry of round t's slot, and how many plays wait there for round t: int32 [] each."""
-    depth = filed.shape[0]
-    entry = lax.dynamic_index_in_dim(filed, t & (depth - 1), keepdims=False)
-    return entry, jnp.where(entry & ~MAX_LANES == _stamp(t, depth), entry & MAX_LANES, 0)
 
 
 def write(ring: Ring, packed: list[Array], place: Place, overflow: Array) -> Ring:
@@ -206,6 +197,15 @@ def _write_run(
     return words, lax.dynamic_update_slice(filed, of_run(place.entry)[None], (place.slot[run], run))
 
 
+def turn(ring: Ring, t: Array) -> Ring:
+    """The end of round t: its slot is empty again."""
+    if ring.filed is None:
+        return ring
+    slot = t & (ring.filed.shape[0] - 1)
+    empty = jnp.zeros((), ring.filed.dtype)
+    return ring._replace(filed=lax.dynamic_update_index_in_dim(ring.filed, empty, slot, 0))
+
+
 def number_due(ring: Ring, t: Array, delay: Array) -> Array:
     """int32 []: how many plays of older rounds arrive at the end of round t.
 
@@ -213,7 +213,8 @@ def number_due(ring: Ring, t: Array, delay: Array) -> Array:
     """
     if ring.filed is None:
         return ((delay > 0) & (t > delay)).astype(jnp.int32)
-    return _look_up(ring.filed, t)[1]
+    slot = t & (ring.filed.shape[0] - 1)
+    return lax.dynamic_index_in_dim(ring.filed, slot, keepdims=False)
 
 
 def row(words: list[Array], t: Array, depth: int, lanes: int) -> list[Array]:
@@ -231,11 +232,3 @@ def arrivals(row: list[Array], plan: Codec, number: Array) -> Arrivals:
     play = plan.unpack(row)
     due = lax.iota(jnp.int32, row[0].shape[0]) < number
     return Arrivals(play._replace(loss=jnp.where(due, play.loss, 0)), due)
-
-
-def _stamp(t: Array, depth: int) -> Array:
-    """The revolution of the ring in which round t falls, in the bits above the count.
-
-    Never 0 in the first revolutions, so that an empty ring holds no valid stamp.
-    """
-    return ((t >> (depth.bit_length() - 1)) + 1) << COUNT_BITS

@@ -227,7 +227,7 @@ def close(
 ) -> Carry:
     """Count round t, whose play has been filed, and look at what the next round brings."""
     env = game.env
-    slots = lax.optimization_barrier(slots)
+    slots = ring.turn(lax.optimization_barrier(slots), t)
     number = ring.number_due(slots, t + 1, acted.delay)
     row = None if carry.row is None else _row(game, slots.words, t + 1, game.lanes)
     regret = env.pseudo_regret(t, acted.action, game.best, game.gaps)

@@ -1,0 +1,58 @@
+"""The ring by itself: what is filed arrives once, however long the game."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import pytest
+
+from jaxbio import ring
+from jaxbio.core import Play, float_dtype
+
+DEPTH, LANES = 64, 2
+HORIZON = jnp.int32(2**30)
+
+
+def play(action: int) -> Play:
+    return Play(jnp.int32(action), jnp.int32(0), jnp.ones((), float_dtype()), None)
+
+
+PLAN = ring.codec(play(0), 4, 2, binary=True)
+
+
+def filed(slots: ring.Ring, t: int, delay: int, action: int) -> ring.Ring:
+    """Round t files its play and is over."""
+    place = ring.place(slots, jnp.int32(t), jnp.int32(delay), HORIZON, DEPTH, LANES)
+    return ring.turn(ring.write(slots, PLAN.pack(play(action)), *place), jnp.int32(t))
+
+
+def due(slots: ring.Ring, t: int) -> list[int]:
+    """The actions whose losses arrive in round t, in their order."""
+    number = ring.number_due(slots, jnp.int32(t), jnp.int32(1))
+    row = ring.row(slots.words, jnp.int32(t), DEPTH, LANES)
+    return ring.arrivals(row, PLAN, number).play.action[: int(number)].tolist()
+
+
+@pytest.fixture
+def empty() -> ring.Ring:
+    return ring.empty(PLAN, play(0), DEPTH, LANES, counted=True)
+
+
+def test_plays_arrive_in_the_round_they_are_filed_under(empty: ring.Ring) -> None:
+    slots = filed(filed(empty, 1, 5, 3), 2, 4, 1)
+    assert [due(slots, t) for t in (5, 6, 7)] == [[], [3, 1], []]
+    assert not slots.overflow
+
+
+@pytest.mark.parametrize("later", [DEPTH, 2**26, 2**29])
+def test_a_slot_that_is_not_used_again_stays_empty(empty: ring.Ring, later: int) -> None:
+    """Rounds with the same slot, however far apart: no loss arrives twice."""
+    slots = filed(empty, 1, 5, 3)
+    for t in range(2, 7):
+        assert due(slots, 6) == [3]
+        slots = filed(slots, t, 0, 0)
+    assert due(slots, 6 + later) == []
+
+
+def test_a_full_slot_raises_the_flag(empty: ring.Ring) -> None:
+    slots = filed(filed(empty, 1, 5, 3), 2, 4, 1)
+    assert filed(slots, 3, 3, 2).overflow
