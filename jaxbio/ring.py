@@ -124,7 +124,7 @@ def empty(plan: Codec, template: Play, depth: int, lanes: int, counted: bool) ->
 
 
 class Place(NamedTuple):
-    """Where a play goes: int32 [] each. row: of `words`; slot: of `filed`, entry: what it becomes."""
+    """Where a play goes: int32 [] each. row: of `words`; slot: of `filed`, and its new entry."""
 
     row: Array
     slot: Any

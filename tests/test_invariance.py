@@ -274,8 +274,8 @@ def test_what_earlier_blocks_left_does_not_matter(name: str) -> None:
 def test_rounding_does_not_depend_on_the_width(
     delays: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many long runs, so that a last bit that differs shows: with 16 runs side by side, were they not
-    given more room, 9 % of the runs of 8,000 rounds would end with another regret.
+    """Many long runs, so that a last bit that differs shows: with 16 runs side by side, were they
+    not given more room, 9 % of the runs of 8,000 rounds would end with another regret.
     """
     compile_as_users(monkeypatch)
     env = jb.make_environment("paper-stochastic", delays=delays)
