@@ -17,7 +17,7 @@ from jaxbio.environment.environment import Environment
 LANES = 16
 
 WIDEST_ELSEWHERE = 4096  # runs side by side where that is not a CPU
-ROUNDS_OF_STRIPS = 8192  # of all strips of a block together
+ROUNDS_OF_STRIPS = 1 << 15  # of all strips of a block together
 MOST_STRIPS = 16
 
 
