@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-from benchmarks import measure
+from benchmarks import machine, measure
 
 HORIZONS = (10_000, 100_000, 1_000_000)
 SWEEP_HORIZON = 10_000
@@ -22,7 +23,7 @@ SWEEP_POINTS = 10  # delays from 10 to 100
 SWEEP_LIMIT = 2048  # MB
 
 
-def peak_megabytes():
+def peak_megabytes() -> float:
     """The high-water mark of this process."""
     status = Path("/proc/self/status")
     if status.exists():
@@ -35,7 +36,7 @@ def peak_megabytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
-def child(delays, horizon, runs):
+def child(delays: str, horizon: int, runs: int) -> None:
     """Play, and print the peak before (imports only) and after as JSON."""
     import jax
 
@@ -46,7 +47,7 @@ def child(delays, horizon, runs):
     print(json.dumps([before, peak_megabytes()]))
 
 
-def child_sweep(runs):
+def child_sweep(runs: int) -> None:
     """Sweep with a store; print peak, seconds and the size of the store in MB as JSON."""
     import jaxbio as jb
 
@@ -67,22 +68,21 @@ def child_sweep(runs):
     print(json.dumps([peak_megabytes(), seconds, size, data.nbytes / 2**20]))
 
 
-def report_sweep(runs):
+def report_sweep(runs: int) -> dict[str, Any]:
     peak, seconds, size, result = measure.in_fresh_process(
         "benchmarks.memory", "--child-sweep", "--sweep-runs", runs
     )
-    print(f"\nMetaBIO, {runs:,} runs of T = {SWEEP_HORIZON:,} in one sweep, 200 recorded rounds\n")
-    print("| seconds | peak, MB | target | reached | result, MB | store, MB |")
-    print("|--:|--:|--:|--:|--:|--:|")
     reached = "yes" if peak < SWEEP_LIMIT else "no"
-    row = (f"{seconds:.0f}", f"{peak:.0f}", f"< {SWEEP_LIMIT}", reached, f"{result:.0f}")
-    print(f"| {' | '.join(row)} | {size:.0f} |", flush=True)
+    cells = (f"{seconds:.0f}", f"{peak:.0f}", f"< {SWEEP_LIMIT}", reached)
+    header = "seconds | peak, MB | target | reached | result, MB | store, MB"
+    print(f"\nMetaBIO, {runs:,} runs of T = {SWEEP_HORIZON:,} in one sweep, 200 recorded rounds\n")
+    row = (*cells, f"{result:.0f}", f"{size:.0f}")
+    print(measure.markdown(header, [row], left=0), flush=True)
+    return {"runs": runs, "peak": peak, "seconds": seconds, "store": size, "result": result}
 
 
-def report(runs):
-    print(f"MetaBIO over DAda-Exp3, {runs} runs, 200 recorded rounds; MB = 2**20 bytes\n")
-    print("| delays | T | after imports, MB | peak, MB | peak / peak at smallest T |")
-    print("|---|--:|--:|--:|--:|", flush=True)
+def report(runs: int) -> list[dict[str, Any]]:
+    found, rows = [], []
     for delays in measure.DELAYS:
         smallest = None
         for horizon in HORIZONS:
@@ -90,14 +90,17 @@ def report(runs):
                 "benchmarks.memory", "--child", delays, horizon, "--runs", runs
             )
             smallest = smallest or peak
-            print(
-                f"| {delays} | {horizon:,} | {before:.0f} | {peak:.0f} | {peak / smallest:.2f} |",
-                flush=True,
-            )
+            found.append({"delays": delays, "horizon": horizon, "before": before, "peak": peak})
+            growth = f"{peak / smallest:.2f}"
+            rows.append((delays, f"{horizon:,}", f"{before:.0f}", f"{peak:.0f}", growth))
+    print(f"\nMetaBIO over DAda-Exp3, {runs} runs, 200 recorded rounds; MB = 2**20 bytes\n")
+    header = "delays | T | after imports, MB | peak, MB | peak / peak at smallest T"
+    print(measure.markdown(header, rows), flush=True)
+    return found
 
 
-def main():
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def main() -> None:
+    parser = measure.parser(__doc__, "memory")
     parser.add_argument("--runs", type=int, default=64)
     parser.add_argument("--child", nargs=2, metavar=("DELAYS", "T"), help=argparse.SUPPRESS)
     parser.add_argument("--sweep-runs", type=int, default=100_000)
@@ -108,8 +111,9 @@ def main():
     elif options.child_sweep:
         child_sweep(options.sweep_runs)
     else:
-        report(options.runs)
-        report_sweep(options.sweep_runs)
+        print(machine.one_line(), flush=True)
+        by_horizon = report(options.runs)
+        measure.save(options.json, by_horizon=by_horizon, sweep=report_sweep(options.sweep_runs))
 
 
 if __name__ == "__main__":
