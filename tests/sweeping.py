@@ -133,7 +133,7 @@ def finish(process: subprocess.Popen[str], out: Path) -> Outcome:
 
 def _stretch_writing(pause: float) -> None:
     """Spend that long in the middle of writing a file, and again before it gets its name."""
-    store: Any = sys.modules["jaxbio.store"]
+    files: Any = sys.modules["jaxbio.files"]
 
     rename = os.replace
 
@@ -149,14 +149,14 @@ def _stretch_writing(pause: float) -> None:
         rename(source, target)
 
     os.replace = replace
-    store.open = Slow  # in the place of the builtin
+    files.open = Slow  # in the place of the builtin
 
 
 def _watch(hold: tuple[int, str] | None) -> tuple[list[int], dict[int, str]]:
     """Lists that will hold the blocks saved and the device of each block."""
     from jaxbio.store import Store
 
-    module: Any = sys.modules["jaxbio.sweep"]
+    module: Any = sys.modules["jaxbio.playing"]
     saved: list[int] = []
     devices: dict[int, str] = {}
     save, play_one, lock = Store.save, module._play_one, threading.Lock()

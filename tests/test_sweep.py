@@ -18,7 +18,7 @@ import xarray as xr
 from sweeping import HERE, SMALL, is_played_alike, same, small, small_alone, utility
 
 import jaxbio as jb
-from jaxbio.dataset import _spread
+from jaxbio.dataset import _variable
 from jaxbio.grid import make_grid
 from jaxbio.moments import merged, moments
 
@@ -82,11 +82,13 @@ def test_dimensions_and_coordinates(own_blocks: xr.Dataset) -> None:
 
 
 def test_attributes(own_blocks: xr.Dataset) -> None:
-    for name, variable in own_blocks.data_vars.items():
-        unit = "loss" if "regret" in str(name) or "loss" in str(name) else "rounds"
-        assert variable.attrs["units"] == unit, name
+    units = {"regret": "loss", "loss": "loss", "sigma_max": "losses"}
+    units |= dict.fromkeys(("states", "delta", "run"), "1")
+    for name, variable in own_blocks.drop_vars("learner").variables.items():
+        assert variable.attrs["units"] == units.get(str(name).removeprefix("final_"), "rounds"), (
+            name
+        )
         assert variable.attrs["long_name"]
-    assert own_blocks["round"].attrs["units"] == "rounds"
     attributes = own_blocks.attrs
     assert attributes["seed"] == 3
     assert attributes["runs"] == 9
@@ -99,7 +101,7 @@ def test_attributes(own_blocks: xr.Dataset) -> None:
 def test_the_settings_are_spelled_out(own_blocks: xr.Dataset) -> None:
     settings = json.loads(own_blocks.attrs["settings"])
     assert {label: len(points) for label, points in settings.items()} == {"dada": 4, "metabio": 8}
-    point = settings["metabio"]["delay=9, states=4, delta=0.3"]
+    point = settings["metabio"]["delay=9, delta=0.3, states=4"]
     assert point["horizon"] == HORIZON
     assert point["environment.delays.d"] == 9
     assert point["environment.losses.theta"] == [0.2, 1, 1, 1]
@@ -129,7 +131,7 @@ def test_totals_past_2_to_the_31_survive_netcdf(tmp_path: Path) -> None:
     """The sum of delays of a long run is an int64, which netCDF 3 does not have."""
     grid = make_grid(utility(), {"dada": DADA}, {}, 10**6)
     total = np.array([[2**31 - 1, 2**31, 2**40 + 1]])
-    data = xr.Dataset({"total_delay": _spread(grid, total, ["run"], "info.total_delay")})
+    data = xr.Dataset({"total_delay": _variable(grid, "total_delay", total, "run")})
     assert data["total_delay"].dtype == np.int64
     data.to_netcdf(tmp_path / "data.nc", engine="scipy")
     with xr.open_dataset(tmp_path / "data.nc", engine="scipy") as back:
@@ -391,7 +393,7 @@ DOOR: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         ValueError,
         "axis 'states' has a value twice",
     ),
-    "a reserved name": ({"axes": {"run": [1]}}, ValueError, "other than learner, run, round"),
+    "a reserved name": ({"axes": {"run": [1]}}, ValueError, "an axis cannot be called 'run'"),
     "a name with a blank": ({"axes": {"a b": [1]}}, ValueError, "but got 'a b'"),
     "a string as an axis": ({"axes": {"delay": "29"}}, TypeError, "must be a list of values"),
     "axes without names": ({"axes": [1, 2]}, TypeError, "axes must map names to values"),
