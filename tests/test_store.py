@@ -395,12 +395,11 @@ def test_a_long_run_goes_on_from_its_middle(
     played.clear()
     interrupted(monkeypatch, 4, store=tmp_path, **options)
     assert [file.name for file in (tmp_path / "unfinished").iterdir()] == ["0000000.npz"]
-    interrupted(monkeypatch, 2, store=tmp_path, **options)
+    interrupted(monkeypatch, 1, store=tmp_path, **options | {"checkpoint": 1000})
     same(small(store=tmp_path, **options), expected)
     begun = [last for _, last in played]
     assert begun[0] == 0
-    assert 300 <= begun[1] <= 400
-    assert begun[1] < begun[2] < 730
+    assert begun[1:] == [500, 600]  # saved when it was stopped, however rarely else
     assert not any((tmp_path / "unfinished").iterdir())
 
 

@@ -85,9 +85,8 @@ def test_attributes(own_blocks: xr.Dataset) -> None:
     units = {"regret": "loss", "loss": "loss", "sigma_max": "losses"}
     units |= dict.fromkeys(("states", "delta", "run"), "1")
     for name, variable in own_blocks.drop_vars("learner").variables.items():
-        assert variable.attrs["units"] == units.get(str(name).removeprefix("final_"), "rounds"), (
-            name
-        )
+        plain = str(name).removeprefix("final_")
+        assert variable.attrs["units"] == units.get(plain, "rounds"), name
         assert variable.attrs["long_name"]
     attributes = own_blocks.attrs
     assert attributes["seed"] == 3
@@ -394,7 +393,7 @@ DOOR: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         "axis 'states' has a value twice",
     ),
     "a reserved name": ({"axes": {"run": [1]}}, ValueError, "an axis cannot be called 'run'"),
-    "a name with a blank": ({"axes": {"a b": [1]}}, ValueError, "but got 'a b'"),
+    "a name with a blank": ({"axes": {"a b": [1]}}, ValueError, "but one has 'a b'"),
     "a string as an axis": ({"axes": {"delay": "29"}}, TypeError, "must be a list of values"),
     "axes without names": ({"axes": [1, 2]}, TypeError, "axes must map names to values"),
     "no horizon": ({"horizon": None}, ValueError, "either as horizon=... or as an axis 'horizon'"),
@@ -469,7 +468,7 @@ def test_a_bad_point_is_named() -> None:
     ("options", "remedy"),
     [
         ({"rounds": 300}, "use keep='moments' or fewer rounds="),
-        ({"rounds": 300, "keep": "moments"}, "use keep='finals'"),
+        ({"axes": {"delay": range(1, 99)}, "keep": "moments", "width": 1}, "use keep='finals'"),
         ({"keep": "finals", "runs": 4000}, "use fewer runs=, or several sweeps"),
         ({"axes": {"delay": [200]}, "keep": "finals"}, "use a smaller width= or fewer workers="),
     ],
