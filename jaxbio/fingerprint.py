@@ -25,9 +25,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbio.surroundings import DECIDE_NOTHING
+
 SPELLED_OUT = 64  # larger arrays are described by their digest
 PLAIN = (bool, int, float, complex, str, bytes, range, slice, np.dtype, type(...), type(None))
-OURS = "jaxbio"  # its sources are part of the surroundings of a result
+OURS = "jaxbio"  # the sources of what plays are part of the surroundings of a result
 MADE_FOR_CLASSES = frozenset(  # what Python writes into a class, and decides nothing
     """__module__ __qualname__ __dict__ __weakref__ __doc__ __annotations__ __slots__ __match_args__
     __dataclass_fields__ __dataclass_params__ __parameters__ __orig_bases__ __abstractmethods__
@@ -256,8 +258,10 @@ def _package(thing: Any) -> str | None:
         module = getattr(thing, "__module__", None)
     if not isinstance(module, str):
         return None
-    root = module.partition(".")[0]
-    if root == OURS or (root in sys.stdlib_module_names and root != "__main__"):
+    root, _, rest = module.partition(".")
+    if root == OURS:
+        return None if rest.partition(".")[0] in DECIDE_NOTHING else OURS
+    if root in sys.stdlib_module_names and root != "__main__":
         return root
     return root if _is_installed(root) else None
 

@@ -121,6 +121,14 @@ def test_ours_and_installed_code_goes_by_its_name() -> None:
     assert parts("x", optax.EmptyState)["x"].endswith(f"EmptyState (optax {optax.__version__})")
 
 
+def test_what_is_ours_and_not_among_the_sources_is_read() -> None:
+    code = "class A:\n def f(self): return {action}\nthing = A()"
+    one, two = (
+        made(code.replace("{action}", n), __name__="jaxbio.lab.watched")["thing"] for n in "12"
+    )
+    assert parts("x", one) != parts("x", two)
+
+
 def test_what_cannot_be_read_is_named() -> None:
     @dataclasses.dataclass
     class Odd:
