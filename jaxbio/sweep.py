@@ -75,20 +75,25 @@ def sweep(
       seed: the root seed.
       rounds: how many rounds to record, spread evenly, or which ones (only a number where the
         horizon is an axis).
-      keep: "curves" all runs at all recorded rounds; "moments" mean, variance, least and most over
-        runs at the recorded rounds, and every run's final regret; "finals" the last only.
+      keep: "curves" regret and loss of all runs at all recorded rounds; "moments" mean, variance,
+        least and most of the regret over runs at the recorded rounds; "finals" neither. The final
+        regret and loss and the facts of every run are always kept.
       quantiles: of the final regret over runs.
       paired: all learners meet the same worlds; False gives each its own.
       store: a folder for finished blocks; the same call goes on where it was interrupted.
       checkpoint: seconds between two savings of a block that is still being played (with a store).
+        It is also saved when it is stopped.
       processes: (index, count) of this process among those that share the work and the store; by
         default as `jax.distributed` says.
-      width, workers: runs per program, blocks in flight. They never change a result.
-      memory: bytes that the sweep may take (default: what is free).
+      width, workers: runs per program, blocks in flight. They never change a run. Another width
+        adds up moments in another order, which may change their last bits, and cuts other blocks:
+        a store is of one width.
+      memory: bytes that the sweep may take (default: what is free, control groups included).
       progress: say what it will take, and show a bar.
     Returns:
       A Dataset with dimensions learner, the axes, run and round (part where the horizon is an
-      axis: then `round` is a coordinate of horizon and part).
+      axis: then `round` is a coordinate of horizon and part). A fact that a learner does not
+      report is NaN.
     """
     asked = _asked(
         environment, learners, axes, horizon, runs, seed, rounds, keep, quantiles, paired, store,
