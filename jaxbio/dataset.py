@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbio import rng
-from jaxbio.grid import HORIZON, Grid, describe
+from jaxbio.grid import HORIZON, Grid
 from jaxbio.moments import Moments, merged
 from jaxbio.playing import Kept
 from jaxbio.schedule import Block, Job
@@ -37,8 +38,9 @@ def label(
     kept: Kept,
     job: Job,
     quantiles: np.ndarray,
+    described: dict[str, Any],
 ) -> xr.Dataset:
-    """Put every block in its place; each is asked for once."""
+    """Put every block in its place; each is asked for once. described: the settings, in words."""
     time_name = "part" if HORIZON in grid.axes else "round"
     table = _Table(grid, job.runs)
     parts: dict[int, list[Moments]] = {}
@@ -60,7 +62,7 @@ def label(
         name = "final_regret_quantile"
         variables[name] = _variable(grid, name, np.moveaxis(found, 0, -1), "quantile")
     return xr.Dataset(
-        variables, _coordinates(grid, job, quantiles, time_name), _attributes(grid, job)
+        variables, _coordinates(grid, job, quantiles, time_name), _attributes(job, described)
     )
 
 
@@ -151,7 +153,7 @@ def _coordinates(grid: Grid, job: Job, quantiles: np.ndarray, time_name: str) ->
     return coordinates
 
 
-def _attributes(grid: Grid, job: Job) -> dict[str, Any]:
+def _attributes(job: Job, described: dict[str, Any]) -> dict[str, Any]:
     """What reproduces the result."""
     around = surroundings()
     versions = around.pop("versions")
@@ -162,8 +164,9 @@ def _attributes(grid: Grid, job: Job) -> dict[str, Any]:
         "paired": str(job.paired),
         "keep": job.keep,
         "horizon": json.dumps(sorted(job.points)),
-        "settings": json.dumps(describe(grid.settings)),
+        "settings": json.dumps(described),
         **around,
+        "python": platform.python_version(),
         **{f"version_{name}": value for name, value in versions.items()},
     }
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SCRATCH = ".part"  # how names of files end that are being written
+OURS = re.compile(rf"\.[0-9a-f]{{32}}\{SCRATCH}$")
 OLD = 24 * 3600.0  # seconds after which nobody writes a scratch file any more
 
 
@@ -38,11 +40,9 @@ def make_folder(folder: Path) -> None:
 def remove_leftovers(folder: Path) -> None:
     """What kills have left of writes long ago."""
     for scratch in folder.glob(f".*{SCRATCH}"):
-        try:
-            if time.time() - scratch.stat().st_mtime > OLD:
+        with suppress(OSError):  # removed by another process, or not ours to remove
+            if OURS.search(scratch.name) and time.time() - scratch.stat().st_mtime > OLD:
                 scratch.unlink()
-        except OSError:  # removed by another process, or not ours to remove
-            continue
 
 
 @contextmanager

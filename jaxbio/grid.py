@@ -282,16 +282,15 @@ def _padded(family: list[Setting]) -> list[Game]:
 
 
 def describe(settings: list[Setting]) -> dict[str, Any]:
-    """label -> point -> everything that its game is made of, for a person and for comparing."""
+    """label -> point -> everything that its game is made of, for a person and for comparing.
+
+    In the order of the settings, which are sorted by label.
+    """
     described: dict[str, Any] = {}
     for setting in settings:
         places = described.setdefault(setting.label, {})
         place = setting.place
-        places[f"{place} ({len(places)})" if place in places else place] = made_of(setting)
+        entry: dict[str, Any] = {"horizon": setting.horizon}
+        entry |= parts("environment", setting.env) | parts("learner", setting.learner)
+        places[f"{place} ({len(places)})" if place in places else place] = entry
     return described
-
-
-def made_of(setting: Setting) -> dict[str, Any]:
-    """Dotted name -> value of everything that a setting's game is made of."""
-    entry: dict[str, Any] = {"horizon": setting.horizon}
-    return entry | parts("environment", setting.env) | parts("learner", setting.learner)

@@ -17,6 +17,7 @@ def save(data: xr.Dataset, path: Path) -> Path:
     The file is there when it is whole: one of that name stays as it was until then.
     """
     files.make_folder(path.parent)
+    files.remove_leftovers(path.parent)
     with files.aside(path) as scratch:
         holdable(data).to_netcdf(scratch, engine="scipy")
     return path

@@ -77,7 +77,7 @@ class Store:
         self._compare(manifest)
         for folder in (self.blocks, self.unfinished):
             files.make_folder(folder)
-        for folder in (self.path, self.blocks, self.unfinished):
+        for folder in (self.path, self.blocks, self.unfinished, self.claims):
             files.remove_leftovers(folder)
 
     @property

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from jaxbio import checks, rng
 from jaxbio.dataset import label
 from jaxbio.fingerprint import digest
-from jaxbio.grid import Grid, describe, group, made_of, make_grid
+from jaxbio.grid import Grid, describe, group, make_grid
 from jaxbio.playing import play_all
 from jaxbio.schedule import (
     Block,
@@ -100,9 +100,10 @@ def sweep(
         checkpoint, processes, width, workers, memory, progress,
     )  # fmt: skip
     refuse(asked.plan, asked.memory, keep)
+    described = describe(asked.grid.settings)
     folder = None
     if asked.store is not None:
-        folder = Store(asked.store, _settings(asked), _contents(asked))
+        folder = Store(asked.store, _settings(asked, described), _contents(asked, described))
         folder.check_blocks()
     shown_here = progress and asked.processes[0] == 0
     if shown_here:
@@ -116,7 +117,7 @@ def sweep(
         asked.workers,
         shown_here,
     )
-    return label(asked.grid, asked.blocks, kept, asked.job, asked.quantiles)
+    return label(asked.grid, asked.blocks, kept, asked.job, asked.quantiles, described)
 
 
 def plan_sweep(environment: Any, learners: Any, axes: Any, **arguments: Any) -> Plan:
@@ -204,7 +205,7 @@ def _processes(given: Any, store: Any) -> tuple[int, int]:
     return index, count
 
 
-def _settings(asked: _Asked) -> dict[str, Any]:
+def _settings(asked: _Asked, described: dict[str, Any]) -> dict[str, Any]:
     """Everything that the bits of the result depend on, and how blocks are cut."""
     grid, job = asked.grid, asked.job
     return {
@@ -216,15 +217,15 @@ def _settings(asked: _Asked) -> dict[str, Any]:
         "keep": job.keep,
         "rounds": {str(horizon): points.tolist() for horizon, points in job.points.items()},
         "axes": {name: grid.labels(name) for name in grid.axes},
-        "learners": describe(grid.settings),
+        "learners": described,
         "blocks": len(asked.blocks),
         "widths": sorted({block.width for block in asked.blocks}),
     }
 
 
-def _contents(asked: _Asked) -> list[str]:
+def _contents(asked: _Asked, described: dict[str, Any]) -> list[str]:
     """For each block, a digest of the games and runs in it."""
-    made = [digest([setting.label, made_of(setting)]) for setting in asked.grid.settings]
+    made = [digest([name, of]) for name, places in described.items() for of in places.values()]
     return [
         digest([[made[setting], int(run)] for setting, run in block.members])
         for block in asked.blocks

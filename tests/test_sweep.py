@@ -171,7 +171,7 @@ def labelled(facts: dict[str, dict[str, Any]]) -> xr.Dataset:
     blocks = cut_into_blocks(group(grid.settings), job, 2)
     names = [grid.settings[block.members[0, 0]].label for block in blocks]
     kept = [{f"info.{name}": x for name, x in facts[label].items()} for label in names]
-    return dataset.label(grid, blocks, kept.__getitem__, job, np.empty(0))
+    return dataset.label(grid, blocks, kept.__getitem__, job, np.empty(0), {})
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
