@@ -226,16 +226,19 @@ def _parsed(file: Path, stream: Any, names: list[str] | None = None) -> dict[str
             return {name: archive[name] for name in names or archive.files}
     except MemoryError:
         raise
-    except OSError as error:
-        if error.errno is not None:  # of the system; those of decompressors have no number
-            raise
-        raise ValueError(_torn(file, error)) from error
     except Exception as error:  # whatever the readers of archives and arrays stumble over
-        raise ValueError(_torn(file, error)) from error
+        _raise_of_system(error)
+        raise ValueError(f"{file} is torn ({error}): delete it and call again") from error
 
 
-def _torn(file: Path, error: Exception) -> str:
-    return f"{file} is torn ({error}): delete it and call again"
+def _raise_of_system(error: BaseException) -> None:
+    """Raise the error of the system that is behind another; those of decompressors have no number.
+
+    The reader of archives says of a disk that fails that the file is no archive.
+    """
+    for one in (error, error.__context__):
+        if isinstance(one, OSError) and one.errno is not None:
+            raise one
 
 
 def _listed(texts: list[str]) -> str:

@@ -15,7 +15,6 @@ import os
 import pickle
 import random
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -205,21 +204,34 @@ def test_a_process_that_lives_shows_it(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_few_blocks_are_divided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two blocks, and two processes (here: threads) with two workers each: one block for each."""
-    saved: list[int] = []
-    save, both = Store.save, threading.Barrier(2, timeout=60)
+    """Two blocks, and two processes (here: threads) with two workers each: one block for each.
 
-    def watched(self: Store, number: int, arrays: Any) -> None:
-        both.wait()  # neither is over before the other has begun
+    The first has finished its own and looks at the other's twice before that one is saved.
+    """
+    saved: list[int] = []
+    asked: list[bool] = []
+    save, take = Store.save, Claims.take
+
+    def watched_take(self: Claims, number: int) -> bool:
+        taken = take(self, number)
+        if (self.index, number) == (0, 1):
+            asked.append(taken)
+        return taken
+
+    def watched_save(self: Store, number: int, arrays: Any) -> None:
         saved.append(number)
+        if number == 1:
+            wait_until(lambda: len(asked) >= 2, "the first process has looked twice", 30)
         save(self, number, arrays)
 
-    monkeypatch.setattr(Store, "save", watched)
+    monkeypatch.setattr(Store, "save", watched_save)
+    monkeypatch.setattr(Claims, "take", watched_take)
     options: dict[str, Any] = {"axes": {"delay": [9], "states": [4]}, "workers": 2}
     with ThreadPoolExecutor(2) as pool:
-        shares = [(0, 2), (1, 2)]
-        done = [pool.submit(small, store=tmp_path, processes=x, **options) for x in shares]
-        results = [one.result(timeout=120) for one in done]
+        second = pool.submit(small, store=tmp_path, processes=(1, 2), **options)
+        wait_until(lambda: (tmp_path / "claims" / "0000001").exists(), "the second has begun")
+        first = pool.submit(small, store=tmp_path, processes=(0, 2), **options)
+        same(first.result(timeout=120), second.result(timeout=120))
     assert sorted(saved) == [0, 1]
-    same(*results)
+    assert not any(asked)
     assert list((tmp_path / "claims").iterdir()) == []

@@ -5,6 +5,7 @@ Most sweeps here share one program; killing processes is in test_processes.py.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -236,7 +237,7 @@ def test_no_flipped_bit_is_ever_used(tmp_path: Path) -> None:
 def test_an_error_of_the_system_is_not_called_a_torn_file(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, opened = Path.read_bytes, open
+    read = Path.read_bytes
     for error in (OSError(5, "Input/output error"), OSError(24, "too many"), MemoryError("none")):
 
         def fails(file: Path, error: Any = error) -> bytes:
@@ -249,13 +250,12 @@ def test_an_error_of_the_system_is_not_called_a_torn_file(
             with pytest.raises(type(error), match=str(error.args[-1])):
                 small(store=store)
 
-        def closed(file: Any, *rest: Any, error: Any = error) -> Any:
-            if Path(file).suffix == ".npz":
+        class Failing(io.FileIO):
+            def read(self, *_: Any, error: Any = error) -> bytes:
                 raise error
-            return opened(file, *rest)
 
         with monkeypatch.context() as patch:
-            patch.setattr(sys.modules["jaxbio.store"], "open", closed, raising=False)
+            patch.setattr(sys.modules["jaxbio.store"], "open", Failing, raising=False)
             with pytest.raises(type(error), match=str(error.args[-1])):
                 small(store=store)
     same(small(store=store), small_alone())
