@@ -261,18 +261,17 @@ def _package(thing: Any) -> str | None:
     root, _, rest = module.partition(".")
     if root == OURS:
         return None if rest.partition(".")[0] in DECIDE_NOTHING else OURS
-    if root in sys.stdlib_module_names and root != "__main__":
-        return root
-    return root if _is_installed(root) else None
+    return root if root != "__main__" and _is_installed(root) else None
 
 
 @lru_cache(maxsize=1024)
 def _is_installed(root: str) -> bool:
-    """Does it lie where packages are installed? One under development lies elsewhere."""
+    """Does it lie where Python and packages are? One under development lies elsewhere."""
     file = getattr(sys.modules.get(root), "__file__", None)
     if file is None:
-        return False
-    folders = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
+        return root in sys.stdlib_module_names
+    kinds = ("stdlib", "platstdlib", "purelib", "platlib")
+    folders = {Path(sysconfig.get_path(kind)).resolve() for kind in kinds}
     places = set(Path(file).resolve().parents)
     named = any(place.name in ("site-packages", "dist-packages") for place in places)
     return named or bool(places & folders)

@@ -118,14 +118,16 @@ def test_things_that_hold_themselves() -> None:
 
 def test_ours_and_installed_code_goes_by_its_name() -> None:
     assert parts("x", jb.UCB1())["x"] == "UCB1"
+    assert parts("x", functools.reduce)["x"] == "_functools.reduce"
+    assert parts("x", Path)["x"] == "pathlib.Path"
     assert parts("x", optax.EmptyState)["x"].endswith(f"EmptyState (optax {optax.__version__})")
 
 
-def test_what_is_ours_and_not_among_the_sources_is_read() -> None:
+@pytest.mark.parametrize("module", ["__main__", "jaxbio.lab.watched"])
+def test_what_has_no_version_is_read(module: str) -> None:
+    """A script, though pytest's own lies among the packages; ours that is not among the sources."""
     code = "class A:\n def f(self): return {action}\nthing = A()"
-    one, two = (
-        made(code.replace("{action}", n), __name__="jaxbio.lab.watched")["thing"] for n in "12"
-    )
+    one, two = (made(code.replace("{action}", n), __name__=module)["thing"] for n in "12")
     assert parts("x", one) != parts("x", two)
 
 
