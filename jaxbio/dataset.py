@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterable
-from importlib.metadata import version
+from collections.abc import Iterator
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from jaxbio import rng
-from jaxbio.core import float_dtype
-from jaxbio.grid import HORIZON, Grid, describe
+from jaxbio.grid import HORIZON, Grid
 from jaxbio.moments import Moments, merged
+from jaxbio.playing import Kept
 from jaxbio.schedule import Block, Job
+from jaxbio.surroundings import surroundings
 
-Kept = Callable[[int], dict[str, np.ndarray]]  # number of a block -> its arrays by name
+MOMENTS = {
+    "regret_mean": "mean",
+    "regret_variance": "variance",
+    "regret_min": "least",
+    "regret_max": "most",
+}
+UNITS = {  # of axes and facts whose meaning is known
+    "rounds": """horizon delay waiting_rounds rounds_fed switch_round arrived total_delay
+        total_perceived_delay""",
+    "losses": "sigma_max",
+    "1": "run quantile states actions delta scale growth copies",
+}
+UNIT_OF = {name: unit for unit, names in UNITS.items() for name in names.split()}
 
 
 def label(
@@ -28,81 +38,110 @@ def label(
     kept: Kept,
     job: Job,
     quantiles: np.ndarray,
+    described: dict[str, Any],
 ) -> xr.Dataset:
+    """Put every block in its place; each is asked for once. described: the settings, in words."""
     time_name = "part" if HORIZON in grid.axes else "round"
-    per_run = _per_run(grid, blocks, kept, job)
-    variables: dict[str, Any] = {}
-    for name, values in per_run.items():
-        dims = ["run", time_name] if values.ndim == 3 else ["run"]
-        variables[name.removeprefix("info.")] = _spread(grid, values, dims, name)
-    if job.keep == "moments":
-        for name, values in _merged(grid, blocks, kept).items():
-            variables[name] = _spread(grid, values, [time_name], name)
-    if quantiles.size:
-        values = np.quantile(per_run["final_regret"], quantiles, axis=1).T
-        variables["final_regret_quantile"] = _spread(
-            grid, values, ["quantile"], "final_regret_quantile"
-        )
-    return xr.Dataset(
-        variables, _coordinates(grid, job, quantiles, time_name), _attributes(grid, job)
-    )
-
-
-def _per_run(grid: Grid, blocks: list[Block], kept: Kept, job: Job) -> dict[str, np.ndarray]:
-    """name -> [settings, runs] or [settings, runs, points]."""
-    out: dict[str, np.ndarray] = {}
-    for number, block in enumerate(blocks):
-        setting, run = block.members.T
-        for name, values in kept(number).items():
-            if name.startswith("moments."):
-                continue
-            values = values.T  # runs first
-            if name not in out:
-                shape = (len(grid.settings), job.runs, *values.shape[1:])
-                out[name] = np.zeros(shape, values.dtype)
-            out[name][setting, run] = values
-    return out
-
-
-def _merged(grid: Grid, blocks: list[Block], kept: Kept) -> dict[str, np.ndarray]:
-    """name -> [settings, points]: moments of the regret over runs."""
+    table = _Table(grid, job.runs)
     parts: dict[int, list[Moments]] = {}
     for number, block in enumerate(blocks):
         arrays = kept(number)
-        own = [arrays[f"moments.{name}"] for name in Moments._fields]
-        order = block.members[np.sort(np.unique(block.members[:, 0], return_index=True)[1]), 0]
-        for i, setting in enumerate(order):
-            parts.setdefault(int(setting), []).append(Moments(*(values[i] for values in own)))
-    whole = [merged(parts[setting]) for setting in range(len(grid.settings))]
-    return {
-        "regret_mean": np.stack([moment.mean for moment in whole]),
-        "regret_variance": np.stack([moment.variance for moment in whole]),
-        "regret_min": np.stack([moment.least for moment in whole]),
-        "regret_max": np.stack([moment.most for moment in whole]),
-    }
+        for setting, piece in _moments(block, arrays):
+            parts.setdefault(setting, []).append(piece)
+        for name, values in arrays.items():
+            if not name.startswith("moments."):
+                table.fill(name.removeprefix("info."), block.members, values.T)
+    variables: dict[str, Any] = {}
+    for name, values in table.filled().items():
+        variables[name] = _variable(grid, name, values, "run", time_name)
+    for name, part in MOMENTS.items() if parts else ():
+        rows = [getattr(merged(parts[setting]), part) for setting in range(len(grid.settings))]
+        variables[name] = _variable(grid, name, table.spread(np.stack(rows)), time_name)
+    if quantiles.size:
+        found = np.quantile(variables["final_regret"][1], quantiles, axis=-1)
+        name = "final_regret_quantile"
+        variables[name] = _variable(grid, name, np.moveaxis(found, 0, -1), "quantile")
+    return xr.Dataset(
+        variables, _coordinates(grid, job, quantiles, time_name), _attributes(job, described)
+    )
 
 
-def _spread(grid: Grid, values: np.ndarray, dims: Iterable[str], name: str) -> Any:
-    """values [settings, ...] at every point: an xarray variable [learner, *axes, ...]."""
-    points = np.stack([values[cells] for cells in grid.cells.values()])
-    large = points.dtype == np.int64 and points.max() >= 2**31  # netCDF 3 has no such integers
-    encoding = {"dtype": "float64"} if large else {}
-    return ("learner", *grid.axes, *dims), points, _unit(name), encoding
+class _Table:
+    """Arrays [learner, *axes, run, ...] that are filled block by block.
+
+    Not all learners report a fact in the same type, and not all report it: it gets the type that
+    holds them all, and where it is missing it is NaN.
+    """
+
+    def __init__(self, grid: Grid, runs: int) -> None:
+        cells = np.stack(list(grid.cells.values()))
+        self.shape, self.runs, self.settings = cells.shape, runs, cells.reshape(-1)
+        order = np.argsort(self.settings, kind="stable")
+        borders = np.searchsorted(self.settings[order], np.arange(1, len(grid.settings)))
+        self.points = np.split(order, borders)  # of each setting
+        self.arrays: dict[str, np.ndarray] = {}
+        self.known: dict[str, set[int]] = {}
+
+    def fill(self, name: str, members: np.ndarray, values: np.ndarray) -> None:
+        """values: [members, ...] of the pairs (setting, run) [members, 2]."""
+        if name not in self.arrays:
+            shape = (self.settings.size, self.runs, *values.shape[1:])
+            self.arrays[name] = np.zeros(shape, values.dtype)
+        kind = np.result_type(self.arrays[name], values)
+        if kind != self.arrays[name].dtype:
+            self.arrays[name] = self.arrays[name].astype(kind)
+        for setting in np.unique(members[:, 0]):
+            own = members[:, 0] == setting
+            for point in self.points[setting]:
+                self.arrays[name][point, members[own, 1]] = values[own]
+        self.known.setdefault(name, set()).update(np.unique(members[:, 0]).tolist())
+
+    def filled(self) -> dict[str, np.ndarray]:
+        """name -> [learner, *axes, run, ...]"""
+        for name, values in self.arrays.items():
+            missing = ~np.isin(self.settings, list(self.known[name]))
+            if missing.any():
+                values = values if values.dtype.kind == "f" else values.astype(np.float64)
+                values[missing] = np.nan
+            self.arrays[name] = values.reshape(*self.shape, *values.shape[1:])
+        return self.arrays
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """[settings, ...] -> [learner, *axes, ...]"""
+        return values[self.settings].reshape(*self.shape, *values.shape[1:])
 
 
-def _unit(name: str) -> dict[str, str]:
-    """The unit of measure, and in words what is measured."""
-    plain = name.removeprefix("info.")
-    long_name = plain.replace("_", " ")
-    if "regret" in plain:
-        unit = "loss^2" if plain.endswith("variance") else "loss"
+def _moments(block: Block, arrays: dict[str, np.ndarray]) -> Iterator[tuple[int, Moments]]:
+    """(setting, moments of its runs in this block), where moments are kept."""
+    if "moments.count" not in arrays:
+        return
+    first = np.sort(np.unique(block.members[:, 0], return_index=True)[1])
+    for i, setting in enumerate(block.members[first, 0]):
+        yield int(setting), Moments(*(arrays[f"moments.{name}"][i] for name in Moments._fields))
+
+
+def _variable(grid: Grid, name: str, values: np.ndarray, *dims: str) -> Any:
+    """An xarray variable [learner, *axes, ...]."""
+    names = ("learner", *grid.axes, *dims)[: values.ndim]
+    large = values.dtype == np.int64 and values.max() >= 2**31  # netCDF 3 has no such integers
+    return names, values, _about(name), {"dtype": "float64"} if large else {}
+
+
+def _about(name: str) -> dict[str, str]:
+    """In words what is measured, and its unit where that is known."""
+    long_name = name.replace("_", " ")
+    if name in ("regret", "final_regret", "final_regret_quantile", *MOMENTS):
+        unit = "loss^2" if name.endswith("variance") else "loss"
         return {"units": unit, "long_name": long_name.replace("regret", "pseudo-regret")}
-    return {"units": "loss" if "loss" in plain else "rounds", "long_name": long_name}
+    unit = "loss" if name in ("loss", "final_loss") else UNIT_OF.get(name)
+    return {"long_name": long_name} | ({"units": unit} if unit else {})
 
 
 def _coordinates(grid: Grid, job: Job, quantiles: np.ndarray, time_name: str) -> dict[str, Any]:
-    coordinates: dict[str, Any] = {"learner": list(grid.cells), "run": np.arange(job.runs)}
-    coordinates |= {name: grid.labels(name) for name in grid.axes}
+    coordinates: dict[str, Any] = {"learner": list(grid.cells)}
+    coordinates["run"] = ("run", np.arange(job.runs), _about("run"))
+    for name in grid.axes:
+        coordinates[name] = (name, grid.labels(name), _about(name))
     about = {"units": "rounds", "long_name": "round, from 1"}
     if time_name == "part":
         rows = np.stack([job.points[horizon] for horizon in grid.axes[HORIZON]])
@@ -110,12 +149,14 @@ def _coordinates(grid: Grid, job: Job, quantiles: np.ndarray, time_name: str) ->
     else:
         coordinates["round"] = ("round", next(iter(job.points.values())), about)
     if quantiles.size:
-        coordinates["quantile"] = quantiles
+        coordinates["quantile"] = ("quantile", quantiles, _about("quantile"))
     return coordinates
 
 
-def _attributes(grid: Grid, job: Job) -> dict[str, Any]:
+def _attributes(job: Job, described: dict[str, Any]) -> dict[str, Any]:
     """What reproduces the result."""
+    around = surroundings()
+    versions = around.pop("versions")
     return {
         "title": "jaxbio sweep",
         "runs": job.runs,
@@ -123,10 +164,11 @@ def _attributes(grid: Grid, job: Job) -> dict[str, Any]:
         "paired": str(job.paired),
         "keep": job.keep,
         "horizon": json.dumps(sorted(job.points)),
-        "platform": jax.default_backend(),
+        "settings": json.dumps(described),
+        **around,
         "python": platform.python_version(),
-        "settings": json.dumps(describe(grid.settings)),
-    } | {f"version_{name}": value for name, value in versions().items()}
+        **{f"version_{name}": value for name, value in versions.items()},
+    }
 
 
 def _seed(seed: Any) -> Any:
@@ -134,17 +176,3 @@ def _seed(seed: Any) -> Any:
     if isinstance(seed, int):
         return seed if seed < 2**31 else str(seed)
     return f"key of words {rng.root_words(seed).tolist()}"
-
-
-def surroundings() -> dict[str, Any]:
-    """What else the bits of a result depend on."""
-    return {
-        "versions": versions(),
-        "platform": jax.default_backend(),
-        "precision": str(jnp.dtype(float_dtype())),
-    }
-
-
-def versions() -> dict[str, str]:
-    """Of what decides the bits of a result."""
-    return {name: version(name) for name in ("jaxbio", "jax", "jaxlib", "numpy")}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -16,17 +14,23 @@ import numpy as np
 from jaxbio import checks
 from jaxbio.core import pad_learner
 from jaxbio.environment.environment import MAX_HORIZON, Environment
+from jaxbio.fingerprint import parts
 from jaxbio.kernel import signature
 from jaxbio.rollout import Game, check_players, make_game
 from jaxbio.sizing import common_sizes
 
-RESERVED = ("learner", "run", "round", "part", "quantile")
-SPELLED_OUT = 64  # larger arrays are described by their digest
+# Dimensions and variables of the result; the facts of the learners are added to them.
+RESERVED = ("learner", "run", "round", "part", "quantile", "regret", "loss", "final_regret",
+            "final_loss", "final_regret_quantile", "regret_mean", "regret_variance", "regret_min",
+            "regret_max")  # fmt: skip
 HORIZON = "horizon"  # an axis that neither the environment nor a learner has to name
 
 
 class Setting(NamedTuple):
-    """What one learner meets at some points of the grid. stream: a number made of its label."""
+    """What one learner meets at some points of the grid. stream: a number made of its label.
+
+    values: of the axes that it depends on, sorted by name.
+    """
 
     label: str
     stream: int
@@ -35,11 +39,18 @@ class Setting(NamedTuple):
     horizon: int
     values: dict[str, Any]
 
+    @property
+    def place(self) -> str:
+        """Where on the grid, for a person."""
+        return ", ".join(f"{name}={value}" for name, value in self.values.items())
+
 
 class Grid(NamedTuple):
     """All of a sweep. axes: name -> values; settings: the different ones, each played once.
 
-    cells: label -> int array [*axes], the number of the setting that holds at each point.
+    cells: label -> int array [*axes], the number of the setting that holds at each point. Settings
+    are numbered by label, and then by the names of axes, whatever their order in the call: blocks
+    in a store go by these numbers.
     """
 
     axes: dict[str, list[Any]]
@@ -69,8 +80,10 @@ def make_grid(environment: Any, learners: Any, axes: Any, horizon: Any) -> Grid:
             "the horizon must be given either as horizon=... or as an axis 'horizon', "
             f"but got horizon={horizon!r} and axes {', '.join(axes) or 'none'}"
         )
-    for value in horizons or [horizon]:
-        checks.integer("horizon", value, 1, MAX_HORIZON)
+    if horizons is None:
+        horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
+    else:
+        axes[HORIZON] = [checks.integer("horizon", value, 1, MAX_HORIZON) for value in horizons]
     build_env = _on_axes("environment", environment, axes)
     builders = {
         label: _on_axes(f"learner {label!r}", learner, axes)
@@ -85,23 +98,27 @@ def make_grid(environment: Any, learners: Any, axes: Any, horizon: Any) -> Grid:
             )
     settings: list[Setting] = []
     cells: dict[str, np.ndarray] = {}
-    for label, build in builders.items():
-        names = [name for name in axes if name in {HORIZON, *build_env.names, *build.names}]
-        found: dict[tuple[int, ...], int] = {}
-        shape = [len(values) for values in axes.values()]
-        cells[label] = np.empty(shape, np.int64)
-        for index in itertools.product(*(range(n) for n in shape)):
-            where = dict(zip(axes, index, strict=True))
-            own = tuple(where[name] for name in names)
-            if own not in found:
-                found[own] = len(settings)
-                values = {name: axes[name][where[name]] for name in names}
-                length = int(values.get(HORIZON, horizon))
-                env, learner = build_env(where), build(where)
-                _check(env, learner, length, label, values)
-                settings.append(Setting(label, _stream(label), env, learner, length, values))
-            cells[label][index] = found[own]
-    return Grid(axes, settings, cells)
+    for label, build in sorted(builders.items()):
+        names = sorted({HORIZON, *build_env.names, *build.names} & axes.keys())
+        first = len(settings)
+        for index in itertools.product(*(range(len(axes[name])) for name in names)):
+            where = dict(zip(names, index, strict=True))
+            values = {name: axes[name][place] for name, place in where.items()}
+            length = int(values.get(HORIZON, horizon))
+            env, learner = build_env(where), build(where)
+            setting = Setting(label, _stream(label), env, learner, length, values)
+            _check(setting)
+            settings.append(setting)
+        cells[label] = _cells(np.arange(first, len(settings)), names, axes)
+    return Grid(axes, settings, {label: cells[label] for label in builders})
+
+
+def _cells(numbers: np.ndarray, names: list[str], axes: dict[str, list[Any]]) -> np.ndarray:
+    """[*axes]: the numbers [*names], which lie in the order of `names`, at every point."""
+    table = numbers.reshape([len(axes[name]) for name in names])
+    table = table.transpose([names.index(name) for name in axes if name in names])
+    table = table.reshape([len(axes[name]) if name in names else 1 for name in axes])
+    return np.broadcast_to(table, [len(values) for values in axes.values()])
 
 
 def _stream(label: str) -> int:
@@ -114,23 +131,55 @@ def _checked_axes(axes: Any) -> dict[str, list[Any]]:
         raise TypeError(f"axes must map names to values, but got {axes!r}")
     checked = {}
     for name, values in axes.items():
-        if not isinstance(name, str) or not name.isidentifier() or name in RESERVED:
+        if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(
-                f"an axis must have a name that can be an argument, other than "
-                f"{', '.join(RESERVED)}, but got {name!r}"
+                f"an axis must have a name that can be an argument, but one has {name!r}"
             )
-        if isinstance(values, str) or not isinstance(values, Iterable):
+        check_name(name, RESERVED)
+        unordered = isinstance(values, str | set | frozenset | Mapping)
+        if unordered or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
             raise TypeError(f"axis {name!r} must be a list of values, but got {values!r}")
-        plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+        plain = [_plain(value) for value in values]
         if not plain:
             raise ValueError(f"axis {name!r} must have at least one value, but it is empty")
+        if len({_kind(value) for value in plain} - {None}) > 1:
+            raise ValueError(
+                f"axis {name!r} must have values of one kind, numbers or names or truth values, "
+                f"but got {plain}"
+            )
         if _repeated(plain):
             raise ValueError(f"axis {name!r} has a value twice: {plain}")
         checked[name] = plain
     return checked
 
 
+def check_name(axis: str, taken: Iterable[str]) -> None:
+    """Raise where an axis has the name of something else in the result."""
+    if axis in taken:
+        raise ValueError(
+            f"an axis cannot be called {axis!r}: the result has a variable or a dimension of that "
+            f"name ({', '.join(taken)})"
+        )
+
+
+def _plain(value: Any) -> Any:
+    """A number out of an array of NumPy or JAX."""
+    scalar = isinstance(value, np.ndarray | np.generic | jax.Array) and value.ndim == 0
+    return value.item() if scalar else value
+
+
+def _kind(value: Any) -> Any:
+    """Of a coordinate; None for what is shown as text."""
+    if isinstance(value, bool):
+        return bool
+    if isinstance(value, int | float):
+        return float
+    return str if isinstance(value, str) else None
+
+
 def _repeated(values: list[Any]) -> bool:
+    if sum(isinstance(value, float) and value != value for value in values) > 1:
+        return True
     try:
         return len(set(values)) < len(values)
     except TypeError:  # lists and arrays
@@ -149,21 +198,27 @@ def _checked_learners(learners: Any) -> dict[str, Any]:
 class _Builder:
     """A callable of axes, or a fixed thing; built once per combination of the values it names."""
 
-    def __init__(self, build: Callable[..., Any], names: tuple[str, ...], axes: dict) -> None:
-        self.build, self.names, self.axes = build, names, axes
+    def __init__(
+        self, what: str, build: Callable[..., Any], names: tuple[str, ...], axes: dict
+    ) -> None:
+        self.what, self.build, self.names, self.axes = what, build, names, axes
         self.built: dict[tuple[int, ...], Any] = {}
 
     def __call__(self, where: dict[str, int]) -> Any:
         key = tuple(where[name] for name in self.names)
         if key not in self.built:
             values = {name: self.axes[name][where[name]] for name in self.names}
-            self.built[key] = self.build(**values)
+            try:
+                self.built[key] = self.build(**values)
+            except Exception as error:
+                error.add_note(self.what + _at(values))
+                raise
         return self.built[key]
 
 
 def _on_axes(what: str, thing: Any, axes: dict[str, list[Any]]) -> _Builder:
     if isinstance(thing, Environment) or hasattr(thing, "learn"):
-        return _Builder(lambda: thing, (), axes)
+        return _Builder(what, lambda: thing, (), axes)
     if not callable(thing):
         raise TypeError(f"{what} must be one, or a function of axes, but got {thing!r}")
     parameters = inspect.signature(thing).parameters.values()
@@ -173,17 +228,21 @@ def _on_axes(what: str, thing: Any, axes: dict[str, list[Any]]) -> _Builder:
             raise ValueError(
                 f"{what} asks for {parameter.name!r}, but the axes are {', '.join(axes) or 'none'}"
             )
-    return _Builder(thing, tuple(p.name for p in parameters if p.name in axes), axes)
+    return _Builder(what, thing, tuple(p.name for p in parameters if p.name in axes), axes)
 
 
-def _check(env: Any, learner: Any, horizon: int, label: str, values: dict[str, Any]) -> None:
+def _check(setting: Setting) -> None:
     """Raise where these two cannot play, and say at which point of the grid."""
     try:
-        check_players(env, learner, horizon)
+        check_players(setting.env, setting.learner, setting.horizon)
     except (TypeError, ValueError) as error:
-        place = ", ".join(f"{name}={value!r}" for name, value in values.items())
-        error.add_note(f"learner {label!r}" + (f" at {place}" if place else ""))
+        error.add_note(f"learner {setting.label!r}" + _at(setting.values))
         raise
+
+
+def _at(values: dict[str, Any]) -> str:
+    place = ", ".join(f"{name}={value!r}" for name, value in values.items())
+    return f" at {place}" if place else ""
 
 
 def group(settings: list[Setting]) -> list[Group]:
@@ -223,76 +282,15 @@ def _padded(family: list[Setting]) -> list[Game]:
 
 
 def describe(settings: list[Setting]) -> dict[str, Any]:
-    """label -> point -> everything that its game is made of, for a person and for comparing."""
+    """label -> point -> everything that its game is made of, for a person and for comparing.
+
+    In the order of the settings, which are sorted by label.
+    """
     described: dict[str, Any] = {}
     for setting in settings:
-        entry = {"horizon": setting.horizon}
-        entry |= parts("environment", setting.env)
-        entry |= parts("learner", setting.learner)
-        place = ", ".join(f"{name}={value}" for name, value in setting.values.items())
         places = described.setdefault(setting.label, {})
+        place = setting.place
+        entry: dict[str, Any] = {"horizon": setting.horizon}
+        entry |= parts("environment", setting.env) | parts("learner", setting.learner)
         places[f"{place} ({len(places)})" if place in places else place] = entry
     return described
-
-
-def parts(name: str, thing: Any) -> dict[str, Any]:
-    """Dotted name -> value of everything that a thing is made of."""
-    return dict(_fields(name, thing))
-
-
-def _fields(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
-    """(dotted name, value) of all that a tree of dataclasses holds, its class included."""
-    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        yield name, type(thing).__qualname__
-        for field in dataclasses.fields(thing):
-            yield from _fields(f"{name}.{field.name}", getattr(thing, field.name))
-    elif thing is None or isinstance(thing, bool | int | float | str):
-        yield name, thing
-    elif isinstance(thing, np.ndarray | np.generic | jax.Array):
-        yield name, _values(np.asarray(thing))
-    elif isinstance(thing, list | tuple):
-        yield name, f"{type(thing).__qualname__} of {len(thing)}"
-        for i, part in enumerate(thing):
-            yield from _fields(f"{name}.{i}", part)
-    elif isinstance(thing, Mapping):
-        yield name, f"{type(thing).__qualname__} of {len(thing)}"
-        for key, part in thing.items():
-            yield from _fields(f"{name}.{key}", part)
-    elif isinstance(thing, partial):
-        yield from _fields(name, (thing.func, thing.args, thing.keywords))
-    elif inspect.isfunction(thing):
-        yield from _of_function(name, thing)
-    else:
-        yield name, getattr(thing, "__qualname__", type(thing).__qualname__)
-
-
-def _of_function(name: str, function: Any) -> Iterator[tuple[str, Any]]:
-    """What a schedule, or another function that a field holds, is made of."""
-    digest = hashlib.sha256(_code(function.__code__).encode()).hexdigest()
-    yield name, f"{function.__qualname__} sha256 {digest[:16]}"
-    for i, default in enumerate(function.__defaults__ or ()):
-        yield from _fields(f"{name}.default{i}", default)
-    yield from _captured(name, function)
-
-
-def _captured(name: str, function: Any) -> Iterator[tuple[str, Any]]:
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    for variable, cell in cells:
-        if cell.cell_contents is not function:
-            yield from _fields(f"{name}.{variable}", cell.cell_contents)
-
-
-def _code(code: Any) -> str:
-    constants = [
-        _code(part) if inspect.iscode(part) else repr(part)
-        for part in code.co_consts
-        if not isinstance(part, frozenset)  # in another order in every process
-    ]
-    return f"{code.co_code.hex()} {code.co_names} {constants}"
-
-
-def _values(array: np.ndarray) -> Any:
-    if array.size <= SPELLED_OUT:
-        return array.tolist()
-    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
-    return f"{array.dtype}{list(array.shape)} sha256 {digest[:16]}"

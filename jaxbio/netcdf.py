@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbio import files
+
 
 def save(data: xr.Dataset, path: Path) -> Path:
-    """Write what the classic format can hold; the numbers stay exact below 2^53."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    holdable(data).to_netcdf(path, engine="scipy")
+    """Write what the classic format can hold; the numbers stay exact below 2^53.
+
+    The file is there when it is whole: one of that name stays as it was until then.
+    """
+    files.make_folder(path.parent)
+    files.remove_leftovers(path.parent)
+    with files.aside(path) as scratch:
+        holdable(data).to_netcdf(scratch, engine="scipy")
     return path
 
 

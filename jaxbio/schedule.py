@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from jaxbio import checks, rng
-from jaxbio.blocks import is_one_call, stack, stops_of
-from jaxbio.grid import HORIZON, Grid, Group
-from jaxbio.rollout import recorded_rounds
+from jaxbio.blocks import PLAYERS_WITH_MEMORY, is_one_call, stack, stops_of
+from jaxbio.core import float_dtype
+from jaxbio.grid import HORIZON, RESERVED, Grid, Group, check_name
+from jaxbio.rollout import Carry, Game, begin, recorded_rounds, summary
 from jaxbio.sizing import most_strips, widest
+from jaxbio.surroundings import free_memory
 
 KEEP = ("curves", "moments", "finals")
 STEP = 16  # widths are multiples of it
 ALONE = 32  # runs of one setting that are worth a block of their own on CPU
 SHARED = 64  # runs in a block of several settings on CPU, so that larger grids compile nothing new
-BLOCK_BYTES = 1 << 28  # a block's ring and stacked tables stay below this
+BLOCK_BYTES = 1 << 28  # what a block carries, and its stacked tables, stay below this
+CURVE_BYTES = 48  # of a run and stop: two increments as they come and together, two sums
 
 
 class Job:
@@ -93,7 +98,7 @@ def _side_by_side(found: Group, job: Job) -> int:
         side = SHARED if total > SHARED else ALONE
     elif jax.default_backend() == "cpu":
         side = min(max(ALONE, _stepped(-(-total // 2))), side)
-    while side > STEP and side * _ring_bytes(found) > BLOCK_BYTES:
+    while side > STEP and side * carry_bytes(found.games[0]) > BLOCK_BYTES:
         side //= 2
     return side
 
@@ -108,10 +113,48 @@ def _stepped(runs: int) -> int:
     return -(-runs // STEP) * STEP
 
 
-def _ring_bytes(found: Group) -> int:
-    """Of one run: about three words for each play."""
-    game = found.games[0]
-    return 4 * 3 * game.known.ring_depth * game.lanes
+def carry_bytes(game: Game) -> int:
+    """Of one run: its ring, and what its learner remembers."""
+    return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(_shapes(game)[0]))
+
+
+def facts_of(game: Game) -> list[str]:
+    """The names of what is reported of every run."""
+    return [name for name in _shapes(game)[1] if name not in checks.FLAGS]
+
+
+def _shapes(game: Game) -> tuple[Carry, dict[str, Any]]:
+    """The types of what a run carries on, and of its facts."""
+    leaves, structure = jax.tree.flatten(game)
+    types = tuple((np.shape(leaf), np.result_type(leaf)) for leaf in leaves)
+    return _shapes_of_type(structure, types, str(float_dtype()))
+
+
+@lru_cache(maxsize=64)
+def _shapes_of_type(structure: Any, types: Any, precision: str) -> Any:
+    """Traced once for all games of a structure (in each precision)."""
+    game = structure.unflatten([jax.ShapeDtypeStruct(*one) for one in types])
+
+    def both(game: Game) -> tuple[Carry, dict[str, Any]]:
+        carry = begin(game)
+        return carry, summary(game, carry)
+
+    return jax.eval_shape(both, game)
+
+
+def check_names(grid: Grid, groups: list[Group]) -> None:
+    """Raise where a fact of a learner has the name of an axis, or of something else we return."""
+    for found in groups:
+        facts = facts_of(found.games[0])
+        for name in grid.axes:
+            check_name(name, facts)
+        for name in facts:
+            if name in RESERVED:
+                label = grid.settings[found.settings[0]].label
+                raise ValueError(
+                    f"learner {label!r} reports a fact called {name!r}, which is the name of "
+                    "something else in the result: rename it"
+                )
 
 
 def _table_bytes(found: Group) -> int:
@@ -186,21 +229,44 @@ class Plan:
 def make_plan(grid: Grid, groups: list[Group], blocks: list[Block], job: Job, workers: int) -> Plan:
     points = sum(cells.size for cells in grid.cells.values())
     curves = {"curves": 2 * job.length * job.runs, "moments": 4 * job.length, "finals": 0}
-    per_point = 8 * (curves[job.keep] + 10 * job.runs)
-    at_work = [_ring_bytes(found) for found in groups]
+    facts = len({name for found in groups for name in facts_of(found.games[0])})
+    per_point = 8 * (curves[job.keep] + (2 + facts) * job.runs)
+    programs = {(b.group, b.stacked, b.width, b.strips): b for b in blocks}
+    carried = [_carried(groups[block.group], block) for block in programs.values()]
+    kept = sum(sorted(carried)[-PLAYERS_WITH_MEMORY:])  # for the next block of the same program
+    passing = max(_passing(groups[block.group], block, job) for block in blocks)
     return Plan(
         settings=len(grid.settings),
         runs=len(grid.settings) * job.runs,
         rounds=sum(setting.horizon for setting in grid.settings) * job.runs,
-        programs=len({(b.group, b.stacked, b.width, b.strips) for b in blocks}),
+        programs=len(programs),
         blocks=len(blocks),
         bytes_of_result=per_point * (points + len(grid.settings)),
-        bytes_at_work=workers * max(at_work[b.group] * b.width // b.strips for b in blocks),
+        bytes_at_work=min(workers, len(blocks)) * (kept + passing),
     )
 
 
+def _carried(found: Group, block: Block) -> int:
+    """Bytes of what one block carries from round to round."""
+    return carry_bytes(found.games[0]) * (block.width // block.strips)
+
+
+def _passing(found: Group, block: Block, job: Job) -> int:
+    """Bytes that a block takes besides: its tables, here and on the device, and its curves."""
+    stops = stops_of(job.points[job.settings[block.members[0, 0]].horizon])
+    tables = _table_bytes(found) * (block.width if block.stacked else 1)
+    return 2 * tables + CURVE_BYTES * len(stops) * block.width
+
+
+def checked_memory(memory: Any) -> float | None:
+    """Bytes; infinity for no limit, None for what is free."""
+    if memory is None or memory == math.inf:
+        return memory
+    return checks.number("memory", memory, 0, open_low=True)
+
+
 def refuse(plan: Plan, memory: float | None, keep: str) -> None:
-    limit = _free_memory() if memory is None else float(memory)
+    limit = free_memory() if memory is None else memory
     needed = plan.bytes_of_result + plan.bytes_at_work
     if needed <= limit:
         return
@@ -210,15 +276,6 @@ def refuse(plan: Plan, memory: float | None, keep: str) -> None:
     else:
         remedy = remedies.get(keep, "fewer runs=, or several sweeps")
     raise MemoryError(f"{plan}: more than the {_size(limit)} there are; use {remedy}")
-
-
-def _free_memory() -> float:
-    try:
-        with open("/proc/meminfo") as lines:
-            found = next(line for line in lines if line.startswith("MemAvailable"))
-        return 1024.0 * int(found.split()[1])
-    except (OSError, StopIteration):
-        return float("inf")
 
 
 def _size(count: float) -> str:

@@ -1,8 +1,9 @@
 """Finished parts on disk: written at once, whole or not at all, and never mistaken for others.
 
 A store is a folder with `settings.json` (what the sweep is made of), `blocks/` (one file for each
-finished block) and `unfinished/` (blocks of long horizons on their way). Several processes may
-share one. Files appear by renaming, so that a reader never sees half of one.
+finished block), `unfinished/` (blocks of long horizons on their way) and, where several processes
+share it, `claims/` (who plays what). Files appear by renaming, so that a reader never sees half of
+one.
 """
 
 from __future__ import annotations
@@ -11,16 +12,23 @@ import hashlib
 import io
 import json
 import os
-import threading
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxbio import files
+from jaxbio.fingerprint import refuse_unknown
+
 HEADER = "header"
 MANIFEST = "settings.json"
 SHOWN = 6  # differences in a message
+CODE_CHANGED = (
+    "\nThe code of jaxbio itself has changed since the store was made (sources), as it does where "
+    "it is\ninstalled from a folder in which someone works. What it would play now may differ."
+)
 
 
 def part(store: str | os.PathLike[str] | None, name: str) -> Path | None:
@@ -28,25 +36,49 @@ def part(store: str | os.PathLike[str] | None, name: str) -> Path | None:
     return None if store is None else Path(store) / name
 
 
+def checked_path(store: Any) -> Path | None:
+    """The folder of a store; None where nothing is kept."""
+    if store is None:
+        return None
+    if not isinstance(store, str | os.PathLike) or not str(store):
+        raise TypeError(f"store must be the path of a folder, but got {store!r}")
+    path = Path(store)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"store must be a folder, but {path} is a file")
+    return path
+
+
 class Store:
     """A folder for the blocks of one sweep."""
 
-    def __init__(self, path: str | os.PathLike[str], settings: dict[str, Any]) -> None:
-        """Open a store, or make it. Raises where the folder holds another sweep."""
-        self.path = Path(path)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        settings: dict[str, Any],
+        contents: Sequence[str] | None = None,
+    ) -> None:
+        """Open a store, or make it. Raises where the folder holds another sweep.
+
+        contents: for each block, a digest of what it holds.
+        """
+        found = checked_path(path)
+        assert found is not None
+        refuse_unknown(settings)
+        self.path = found
         self.settings = json.loads(json.dumps(settings))
+        self.contents = contents
         text = json.dumps(self.settings, sort_keys=True)
         self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"store must be a folder, but {self.path} is a file")
-        self.path.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.path)
         manifest = self.path / MANIFEST
         if not manifest.exists():
             self._refuse_strangers()
-            _write(manifest, json.dumps(self.settings, indent=1).encode())
+            files.create(manifest, json.dumps(self.settings, indent=1).encode())
         self._compare(manifest)
         for folder in (self.blocks, self.unfinished):
-            folder.mkdir(exist_ok=True)
+            files.make_folder(folder)
+        for folder in (self.path, self.blocks, self.unfinished, self.claims):
+            files.remove_leftovers(folder)
 
     @property
     def blocks(self) -> Path:
@@ -56,33 +88,44 @@ class Store:
     def unfinished(self) -> Path:
         return self.path / "unfinished"
 
+    @property
+    def claims(self) -> Path:
+        return self.path / "claims"
+
     def _refuse_strangers(self) -> None:
-        known = {self.blocks.name, self.unfinished.name, MANIFEST}
+        """Raise where the folder is not empty, unless what is there are blocks of this sweep."""
+        known = {self.blocks.name, self.unfinished.name, self.claims.name, MANIFEST}
         strangers = sorted(
             entry.name
             for entry in self.path.iterdir()
             if entry.name not in known and not entry.name.startswith(".")
         )
-        others = bool(strangers) or any(self.blocks.glob("*.npz"))
-        if others and not (self.path / MANIFEST).exists():  # made by another process, meanwhile?
+        if strangers and not (self.path / MANIFEST).exists():  # by another process, meanwhile?
             raise ValueError(
-                f"store {self.path} holds other files ({', '.join(strangers[:SHOWN]) or 'blocks'}) "
+                f"store {self.path} holds other files ({', '.join(strangers[:SHOWN])}) "
                 f"and no {MANIFEST}: name an empty folder or a new one"
+            )
+        wrong = self.wrong_blocks()
+        if wrong and not (self.path / MANIFEST).exists():
+            raise ValueError(
+                f"store {self.path} has lost its {MANIFEST}, and its blocks are not of this call:"
+                f"\n  {_listed(wrong)}\n"
+                "Make the call that they were made with, or name another store."
             )
 
     def _compare(self, manifest: Path) -> None:
+        content = manifest.read_bytes()
         try:
-            found = json.loads(manifest.read_bytes())
+            found = json.loads(content)
         except ValueError as error:
             raise ValueError(f"{manifest} cannot be read ({error}): name another store") from error
-        if json.dumps(found, sort_keys=True) == json.dumps(self.settings, sort_keys=True):
-            return  # as text: NaN is not equal to itself
         changes = list(_differences(found, self.settings))
-        rest = f"\n  and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
+        if not changes:
+            return
         raise ValueError(
             f"store {self.path} holds a sweep with other settings:\n  "
-            + "\n  ".join(changes[:SHOWN])
-            + rest
+            + _listed(changes)
+            + (CODE_CHANGED if any(change.startswith("sources:") for change in changes) else "")
             + "\nName another store, or go back to the settings that it was made with."
         )
 
@@ -91,7 +134,27 @@ class Store:
 
     def finished(self) -> set[int]:
         """The numbers of the blocks that are there."""
-        return {int(file.stem) for file in self.blocks.glob("*.npz") if file.stem.isdecimal()}
+        files = [file for file in self.blocks.glob("*.npz") if file.stem.isdecimal()]
+        return {int(file.stem) for file in files if file.name == self._file(int(file.stem)).name}
+
+    def wrong_blocks(self) -> list[str]:
+        """What is wrong with blocks that are there, as far as their headers tell."""
+        wrong = []
+        many = float("inf") if self.contents is None else len(self.contents)
+        for block in sorted(number for number in self.finished() if number < many):
+            try:
+                with open(self._file(block), "rb") as stream:
+                    header = _parsed(self._file(block), stream, [HEADER])
+                self._check_header(self._file(block), header, block)
+            except ValueError as error:
+                wrong.append(str(error))
+        return wrong
+
+    def check_blocks(self) -> None:
+        """Raise where a block that is there is torn, or belongs to something else."""
+        wrong = self.wrong_blocks()
+        if wrong:
+            raise ValueError(_listed(wrong))
 
     def has(self, block: int) -> bool:
         """Is the block there?"""
@@ -99,28 +162,32 @@ class Store:
 
     def save(self, block: int, arrays: dict[str, np.ndarray]) -> None:
         """Keep a finished block."""
-        _write(self._file(block), self._packed(block, arrays))
-        (self.unfinished / self._file(block).name).unlink(missing_ok=True)
+        files.write(self._file(block), self._packed(block, arrays))
+        self.progress_file(block).unlink(missing_ok=True)
 
     def load(self, block: int) -> dict[str, np.ndarray]:
         """A finished block. Raises where the file is torn or belongs to something else."""
         return self._unpacked(self._file(block), block)
 
+    def progress_file(self, block: int) -> Path:
+        """Where the state of a block on its way is."""
+        return self.unfinished / self._file(block).name
+
     def save_progress(self, block: int, arrays: dict[str, np.ndarray]) -> None:
         """Keep the state of a block on its way."""
-        file = self.unfinished / self._file(block).name
-        _write(file, self._packed(block, arrays))
+        files.write(self.progress_file(block), self._packed(block, arrays))
 
     def load_progress(self, block: int) -> dict[str, np.ndarray] | None:
         """The state of a block on its way, if there is one."""
-        file = self.unfinished / self._file(block).name
         try:
-            return self._unpacked(file, block)
+            return self._unpacked(self.progress_file(block), block)
         except FileNotFoundError:  # never begun, or just finished by another process
             return None
 
     def _header(self, block: int) -> dict[str, Any]:
-        return {"sweep": self.fingerprint, "block": block}
+        known = self.contents is not None and block < len(self.contents)
+        holds = {"holds": self.contents[block]} if self.contents and known else {}
+        return {"sweep": self.fingerprint, "block": block, **holds}
 
     def _packed(self, block: int, arrays: dict[str, np.ndarray]) -> bytes:
         header = json.dumps(self._header(block) | {"arrays": sorted(arrays)})
@@ -129,33 +196,54 @@ class Store:
         return buffer.getvalue()
 
     def _unpacked(self, file: Path, block: int) -> dict[str, np.ndarray]:
-        try:
-            with np.load(file) as archive:  # its checksums find torn arrays
-                arrays = {name: archive[name] for name in archive.files}
-            header = json.loads(str(arrays.pop(HEADER)))
-            if header.pop("arrays") != sorted(arrays):  # nor do they know of arrays left out
-                raise ValueError("not all arrays are there")
-        except FileNotFoundError:
-            raise
-        except Exception as error:  # whatever the readers of archives and arrays stumble over
-            raise ValueError(f"{file} is torn ({error}): delete it and call again") from error
+        # Read before it is parsed: a disk that fails is another error than a file that is torn.
+        arrays = _parsed(file, io.BytesIO(file.read_bytes()))
+        return self._check_header(file, arrays, block)
+
+    def _check_header(
+        self, file: Path, arrays: dict[str, np.ndarray], block: int
+    ) -> dict[str, np.ndarray]:
+        """The arrays without the header, if it is the one of this block."""
+        header = json.loads(str(arrays.pop(HEADER)))
+        del header["arrays"]
         if header != self._header(block):
             raise ValueError(f"{file} belongs to another sweep: delete it and call again")
         return arrays
 
 
-def _write(file: Path, content: bytes) -> None:
-    """Whole or not at all: to a name of this thread's own, to the disk, then renamed."""
-    scratch = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
+def _parsed(file: Path, stream: Any, names: list[str] | None = None) -> dict[str, np.ndarray]:
+    """The arrays of a block (all, or those of these names). Raises where it is torn."""
     try:
-        with open(scratch, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(scratch, file)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
+        with zipfile.ZipFile(stream) as archive:
+            broken = archive.testzip() if names is None else None  # compares checksums
+            if broken is not None:
+                raise ValueError(f"the checksum of {broken} is wrong")
+        stream.seek(0)
+        with np.load(stream) as archive:
+            header = json.loads(str(archive[HEADER]))
+            if sorted(archive.files) != sorted([HEADER, *header["arrays"]]):
+                raise ValueError("not all arrays are there")
+            return {name: archive[name] for name in names or archive.files}
+    except MemoryError:
         raise
+    except Exception as error:  # whatever the readers of archives and arrays stumble over
+        _raise_of_system(error)
+        raise ValueError(f"{file} is torn ({error}): delete it and call again") from error
+
+
+def _raise_of_system(error: BaseException) -> None:
+    """Raise the error of the system that is behind another; those of decompressors have no number.
+
+    The reader of archives says of a disk that fails that the file is no archive.
+    """
+    for one in (error, error.__context__):
+        if isinstance(one, OSError) and one.errno is not None:
+            raise one
+
+
+def _listed(texts: list[str]) -> str:
+    rest = f"\n  and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    return "\n  ".join(texts[:SHOWN]) + rest
 
 
 def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
@@ -165,10 +253,10 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
             inner = f"{path} / {key}" if path else str(key)
             if key not in new or key not in old:
                 yield f"{inner}: only in the {'store' if key in old else 'call'}"
-            elif old[key] != new[key]:
+            else:
                 yield from _differences(old[key], new[key], inner)
-    else:
-        yield f"{path}: was {_short(old)}, now {_short(new)}"
+    elif json.dumps(old, sort_keys=True) != json.dumps(new, sort_keys=True):
+        yield f"{path}: was {_short(old)}, now {_short(new)}"  # as text: NaN is not equal to itself
 
 
 def _short(value: Any) -> str:

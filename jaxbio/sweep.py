@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
-import time
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,17 +16,25 @@ import xarray as xr
 from tqdm.auto import tqdm
 
 from jaxbio import checks, rng
-from jaxbio.blocks import Played, Player, Progress, compile_player, play_block, stops_of
-from jaxbio.dataset import Kept, label, surroundings
+from jaxbio.dataset import label
+from jaxbio.fingerprint import digest
 from jaxbio.grid import Grid, describe, group, make_grid
-from jaxbio.moments import Moments, moments
-from jaxbio.record import at_recorded, running_sum
-from jaxbio.rollout import Curve
-from jaxbio.schedule import Block, Job, Plan, cut_into_blocks, game_of_block, make_plan, refuse
-from jaxbio.store import Store
-from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
+from jaxbio.playing import play_all
+from jaxbio.schedule import (
+    Block,
+    Job,
+    Plan,
+    check_names,
+    checked_memory,
+    cut_into_blocks,
+    make_plan,
+    refuse,
+)
+from jaxbio.store import Store, checked_path
+from jaxbio.surroundings import surroundings
+from jaxbio.workers import number_of_workers
 
-FORMAT = 3
+FORMAT = 4
 
 
 def sweep(
@@ -66,64 +75,121 @@ def sweep(
       seed: the root seed.
       rounds: how many rounds to record, spread evenly, or which ones (only a number where the
         horizon is an axis).
-      keep: "curves" all runs at all recorded rounds; "moments" mean, variance, least and most over
-        runs at the recorded rounds, and every run's final regret; "finals" the last only.
+      keep: "curves" regret and loss of all runs at all recorded rounds; "moments" mean, variance,
+        least and most of the regret over runs at the recorded rounds; "finals" neither. The final
+        regret and loss and the facts of every run are always kept.
       quantiles: of the final regret over runs.
       paired: all learners meet the same worlds; False gives each its own.
       store: a folder for finished blocks; the same call goes on where it was interrupted.
       checkpoint: seconds between two savings of a block that is still being played (with a store).
+        It is also saved when it is stopped.
       processes: (index, count) of this process among those that share the work and the store; by
         default as `jax.distributed` says.
-      width, workers: runs per program, blocks in flight. They never change a result.
-      memory: bytes that the sweep may take (default: what is free).
+      width, workers: runs per program, blocks in flight. They never change a run. Another width
+        adds up moments in another order, which may change their last bits, and cuts other blocks:
+        a store is of one width.
+      memory: bytes that the sweep may take (default: what is free, control groups included).
       progress: say what it will take, and show a bar.
     Returns:
       A Dataset with dimensions learner, the axes, run and round (part where the horizon is an
-      axis: then `round` is a coordinate of horizon and part).
+      axis: then `round` is a coordinate of horizon and part). A fact that a learner does not
+      report is NaN.
     """
-    grid = make_grid(environment, learners, axes, horizon)
-    job = Job(grid, runs, seed, rounds, keep, paired)
-    checked = _checked_quantiles(quantiles)
-    index, count = _processes(processes, store)
-    workers = number_of_workers(workers)
-    blocks, plan = _scheduled(grid, job, width, workers)
-    refuse(plan, memory, keep)
-    folder = None if store is None else Store(store, _settings(grid, job, blocks))
-    shown_here = checks.boolean("progress", progress) and index == 0
+    asked = _asked(
+        environment, learners, axes, horizon, runs, seed, rounds, keep, quantiles, paired, store,
+        checkpoint, processes, width, workers, memory, progress,
+    )  # fmt: skip
+    refuse(asked.plan, asked.memory, keep)
+    described = describe(asked.grid.settings)
+    folder = None
+    if asked.store is not None:
+        folder = Store(asked.store, _settings(asked, described), _contents(asked, described))
+        folder.check_blocks()
+    shown_here = progress and asked.processes[0] == 0
     if shown_here:
-        tqdm.write(str(plan), file=sys.stderr)
-    kept = _play_all(blocks, job, folder, checkpoint, (index, count), workers, shown_here)
-    return label(grid, blocks, kept, job, checked)
+        tqdm.write(str(asked.plan), file=sys.stderr)
+    kept = play_all(
+        asked.blocks,
+        asked.job,
+        folder,
+        asked.checkpoint,
+        asked.processes,
+        asked.workers,
+        shown_here,
+    )
+    return label(asked.grid, asked.blocks, kept, asked.job, asked.quantiles, described)
 
 
-def plan_sweep(
+def plan_sweep(environment: Any, learners: Any, axes: Any, **arguments: Any) -> Plan:
+    """What `sweep` with these arguments would take; nothing is played, compiled or written."""
+    given = inspect.signature(sweep).bind(environment, learners, axes, **arguments)
+    given.apply_defaults()
+    return _asked(**given.arguments).plan
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked, checked, and what it will take."""
+
+    grid: Grid
+    job: Job
+    blocks: list[Block]
+    plan: Plan
+    quantiles: np.ndarray
+    store: Path | None
+    checkpoint: float
+    processes: tuple[int, int]
+    workers: int
+    memory: float | None
+
+
+def _asked(
     environment: Any,
     learners: Any,
     axes: Any,
-    *,
-    horizon: int | None = None,
-    runs: int = 20,
-    rounds: Any = 200,
-    keep: str = "curves",
-    width: int | None = None,
-    workers: int | None = None,
-) -> Plan:
-    """What `sweep` with these arguments would take; nothing is played or compiled."""
+    horizon: Any,
+    runs: Any,
+    seed: Any,
+    rounds: Any,
+    keep: Any,
+    quantiles: Any,
+    paired: Any,
+    store: Any,
+    checkpoint: Any,
+    processes: Any,
+    width: Any,
+    workers: Any,
+    memory: Any,
+    progress: Any,
+) -> _Asked:
+    """The front door. Raises with the argument's name, the value and what was expected."""
+    checks.boolean("progress", progress)
+    checkpoint = checks.number("checkpoint", checkpoint, 0)
+    limit = checked_memory(memory)
+    chosen = _checked_quantiles(quantiles)
+    shares = _processes(processes, store)
+    workers = number_of_workers(workers)
+    folder = checked_path(store)
     grid = make_grid(environment, learners, axes, horizon)
-    job = Job(grid, runs, 0, rounds, keep, True)
-    return _scheduled(grid, job, width, number_of_workers(workers))[1]
-
-
-def _scheduled(grid: Grid, job: Job, width: Any, workers: int) -> tuple[list[Block], Plan]:
+    job = Job(grid, runs, seed, rounds, keep, paired)
     groups = group(grid.settings)
+    check_names(grid, groups)
     blocks = cut_into_blocks(groups, job, width)
-    return blocks, make_plan(grid, groups, blocks, job, workers)
+    plan = make_plan(grid, groups, blocks, job, workers)
+    return _Asked(grid, job, blocks, plan, chosen, folder, checkpoint, shares, workers, limit)
 
 
 def _checked_quantiles(quantiles: Any) -> np.ndarray:
-    values = np.atleast_1d(np.asarray(quantiles, np.float64))
+    try:
+        values = np.atleast_1d(np.asarray(quantiles, np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(f"quantiles must be numbers in [0, 1], but got {quantiles!r}") from None
+    if values.ndim > 1:
+        raise ValueError(f"quantiles must be a list of numbers, but got {values.tolist()}")
     if values.size and not ((values >= 0) & (values <= 1)).all():
         raise ValueError(f"quantiles must lie in [0, 1], but got {values.tolist()}")
+    if len(np.unique(values)) < len(values):
+        raise ValueError(f"quantiles must be different, but got {values.tolist()}")
     return values
 
 
@@ -139,8 +205,9 @@ def _processes(given: Any, store: Any) -> tuple[int, int]:
     return index, count
 
 
-def _settings(grid: Grid, job: Job, blocks: list[Block]) -> dict[str, Any]:
+def _settings(asked: _Asked, described: dict[str, Any]) -> dict[str, Any]:
     """Everything that the bits of the result depend on, and how blocks are cut."""
+    grid, job = asked.grid, asked.job
     return {
         "format": FORMAT,
         **surroundings(),
@@ -150,145 +217,16 @@ def _settings(grid: Grid, job: Job, blocks: list[Block]) -> dict[str, Any]:
         "keep": job.keep,
         "rounds": {str(horizon): points.tolist() for horizon, points in job.points.items()},
         "axes": {name: grid.labels(name) for name in grid.axes},
-        "learners": describe(grid.settings),
-        "blocks": len(blocks),
-        "widths": sorted({block.width for block in blocks}),
+        "learners": described,
+        "blocks": len(asked.blocks),
+        "widths": sorted({block.width for block in asked.blocks}),
     }
 
 
-def _play_all(
-    blocks: list[Block],
-    job: Job,
-    store: Store | None,
-    checkpoint: float,
-    processes: tuple[int, int],
-    workers: int,
-    progress: bool,
-) -> Kept:
-    """Play what is missing; returns number of a block -> what is kept of it."""
-    finished = set() if store is None else store.finished() & set(range(len(blocks)))
-    order = [number for number in _order(len(blocks), *processes) if number not in finished]
-    total = [_rounds(block, job) for block in blocks]
-    devices = jax.local_devices()
-    turns = {number: turn for turn, number in enumerate(order)}
-    done: dict[int, dict[str, np.ndarray]] = {}
-
-    def play(number: int, advance: Advance) -> dict[str, np.ndarray] | None:
-        if store is not None and store.has(number):  # by another process, meanwhile
-            advance(total[number])
-            return None
-        block, device = blocks[number], devices[turns[number] % len(devices)]
-        with jax.default_device(device):
-            game = game_of_block(block)
-            player = compile_player(game, block.width, block.stacked, block.strips)
-            arrays = _play_one(player, block, job, number, game, store, checkpoint, advance)
-        if store is not None:
-            store.save(number, arrays)
-            return None
-        return arrays
-
-    with bar(sum(total), progress, initial=sum(total[number] for number in finished)) as shown:
-        _compile_all(blocks, order, devices[: len(order)], workers)
-        try:
-            for number, arrays in in_parallel(play, order, workers, shown):
-                if arrays is not None:
-                    done[number] = arrays
-        except KeyboardInterrupt as interrupt:
-            if store is not None:
-                interrupt.add_note(f"finished blocks are in {store.path}: the same call goes on")
-            raise
-    return done.__getitem__ if store is None else store.load
-
-
-def _order(blocks: int, index: int, count: int) -> list[int]:
-    """This process's share first; then what others have left, from the end they reach last."""
-    mine = list(range(index, blocks, count))
-    others = [number for number in range(blocks) if number % count != index]
-    return mine + others[::-1]
-
-
-def _rounds(block: Block, job: Job) -> int:
-    return job.settings[block.members[0, 0]].horizon * len(block.members)
-
-
-def _compile_all(
-    blocks: list[Block], order: list[int], devices: Sequence[Any], workers: int
-) -> None:
-    """One program per structure and device, several compiled at once."""
-    kinds = {(blocks[number].group, blocks[number].stacked): blocks[number] for number in order}
-    tasks = [(block, device) for block in kinds.values() for device in devices]
-
-    def compile_one(task: tuple[Block, Any], advance: Advance) -> None:
-        block, device = task
-        with jax.default_device(device):
-            compile_player(game_of_block(block), block.width, block.stacked, block.strips)
-
-    for _ in in_parallel(compile_one, tasks, workers):
-        pass
-
-
-def _play_one(
-    player: Player,
-    block: Block,
-    job: Job,
-    number: int,
-    game: Any,
-    store: Store | None,
-    checkpoint: float,
-    advance: Advance,
-) -> dict[str, np.ndarray]:
-    points = job.points[job.settings[block.members[0, 0]].horizon]
-    stops = stops_of(points)
-    keys = job.keys(block.members)
-    resume, save = None, None
-    if store is not None:
-        resume = _load_progress(store, number, player)
-        save = partial(_save_progress, store, number, [time.monotonic()], checkpoint)
-        advance(resume.last * len(block.members) if resume else 0)
-    played = play_block(player, game, keys, stops, advance, resume, save)
-    return _kept(played, stops, points, block, job.keep)
-
-
-def _kept(
-    played: Played, stops: np.ndarray, points: np.ndarray, block: Block, keep: str
-) -> dict[str, np.ndarray]:
-    """What stays of a block: arrays by name."""
-    checks.flags(played.info)
-    curve = jax.tree.map(lambda x: running_sum(at_recorded(x, stops, points)), played.curve)
-    kept = {f"info.{name}": fact for name, fact in played.info.items() if name not in checks.FLAGS}
-    kept |= {"final_regret": curve.regret[-1], "final_loss": curve.loss[-1]}
-    if keep == "curves":
-        kept |= {"regret": curve.regret, "loss": curve.loss}
-    if keep == "moments":
-        borders = np.flatnonzero(np.diff(block.members[:, 0])) + 1
-        pieces = [moments(piece) for piece in np.split(curve.regret, borders, axis=1)]
-        kept |= {
-            f"moments.{name}": np.stack([getattr(piece, name) for piece in pieces])
-            for name in Moments._fields
-        }
-    return kept
-
-
-def _save_progress(
-    store: Store, number: int, saved: list[float], every: float, progress: Progress
-) -> None:
-    if time.monotonic() - saved[0] < every:
-        return
-    leaves = jax.tree.leaves(progress.carry)
-    arrays = {f"carry.{i:04d}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-    arrays["last"] = np.array(progress.last)
-    for name in Curve._fields:
-        pieces = [getattr(piece, name) for piece in progress.pieces]
-        arrays[f"curve.{name}"] = np.concatenate(pieces)
-    store.save_progress(number, arrays)
-    saved[0] = time.monotonic()
-
-
-def _load_progress(store: Store, number: int, player: Player) -> Progress | None:
-    arrays = store.load_progress(number)
-    if arrays is None:
-        return None
-    shapes, structure = jax.tree.flatten(player.carry)
-    leaves = [jax.device_put(arrays[f"carry.{i:04d}"]) for i in range(len(shapes))]
-    pieces: Any = [arrays[f"curve.{name}"] for name in Curve._fields]
-    return Progress(int(arrays["last"]), jax.tree.unflatten(structure, leaves), [Curve(*pieces)])
+def _contents(asked: _Asked, described: dict[str, Any]) -> list[str]:
+    """For each block, a digest of the games and runs in it."""
+    made = [digest([name, of]) for name, places in described.items() for of in places.values()]
+    return [
+        digest([[made[setting], int(run)] for setting, run in block.members])
+        for block in asked.blocks
+    ]

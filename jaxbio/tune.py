@@ -22,10 +22,10 @@ import numpy as np
 from jaxbio import checks, rng
 from jaxbio.compare import compare
 from jaxbio.core import float_dtype
-from jaxbio.dataset import surroundings
 from jaxbio.environment.environment import MAX_HORIZON, Environment
-from jaxbio.grid import parts
+from jaxbio.fingerprint import parts
 from jaxbio.store import Store
+from jaxbio.surroundings import surroundings
 from jaxbio.sweep import sweep
 from jaxbio.tuned import START, TUNED, Step, Tuned
 from jaxbio.workers import bar

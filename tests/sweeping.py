@@ -9,6 +9,7 @@ others. Options besides those of `jb.sweep`:
 - call: rounds per call of the program, so that blocks are played in several stretches;
 - pause: seconds spent in every writing of a file, and before its renaming;
 - hold: [n, file]: having saved n blocks, save no more before the file exists;
+- begun: a file that gets the round from which each block was begun;
 - wait: leave only when that file exists.
 """
 
@@ -133,7 +134,7 @@ def finish(process: subprocess.Popen[str], out: Path) -> Outcome:
 
 def _stretch_writing(pause: float) -> None:
     """Spend that long in the middle of writing a file, and again before it gets its name."""
-    store: Any = sys.modules["jaxbio.store"]
+    files: Any = sys.modules["jaxbio.files"]
 
     rename = os.replace
 
@@ -149,17 +150,18 @@ def _stretch_writing(pause: float) -> None:
         rename(source, target)
 
     os.replace = replace
-    store.open = Slow  # in the place of the builtin
+    files.open = Slow  # in the place of the builtin
 
 
-def _watch(hold: tuple[int, str] | None) -> tuple[list[int], dict[int, str]]:
+def _watch(hold: tuple[int, str] | None, begun: str | None) -> tuple[list[int], dict[int, str]]:
     """Lists that will hold the blocks saved and the device of each block."""
     from jaxbio.store import Store
 
-    module: Any = sys.modules["jaxbio.sweep"]
+    module: Any = sys.modules["jaxbio.playing"]
     saved: list[int] = []
     devices: dict[int, str] = {}
-    save, play_one, lock = Store.save, module._play_one, threading.Lock()
+    save, play_one, play_block = Store.save, module._play_one, module.play_block
+    lock = threading.Lock()
 
     def watched_save(self: Any, block: int, arrays: Any) -> None:
         with lock:
@@ -167,6 +169,12 @@ def _watch(hold: tuple[int, str] | None) -> tuple[list[int], dict[int, str]]:
                 wait_until(Path(hold[1]).exists, "told to go on")
             save(self, block, arrays)
             saved.append(block)
+
+    def watched_block(*args: Any) -> Any:
+        if begun is not None:
+            with open(begun, "a") as lines:
+                lines.write(f"{args[5].last if args[5] else 0}\n")
+        return play_block(*args)
 
     def watched_play(player: Any, block: Any, job: Any, number: int, *rest: Any) -> Any:
         def play(*args: Any) -> Any:
@@ -177,7 +185,7 @@ def _watch(hold: tuple[int, str] | None) -> tuple[list[int], dict[int, str]]:
 
         return play_one(player._replace(play=play), block, job, number, *rest)
 
-    Store.save, module._play_one = watched_save, watched_play
+    Store.save, module._play_one, module.play_block = watched_save, watched_play, watched_block
     return saved, devices
 
 
@@ -185,7 +193,7 @@ def main(options: dict[str, Any]) -> None:
     from jaxbio import blocks
 
     out, port, wait = (options.pop(name, None) for name in ("out", "port", "wait"))
-    saved, devices = _watch(options.pop("hold", None))
+    saved, devices = _watch(options.pop("hold", None), options.pop("begun", None))
     blocks.ROUNDS_PER_CALL = options.pop("call", blocks.ROUNDS_PER_CALL)
     if "pause" in options:
         _stretch_writing(options.pop("pause"))

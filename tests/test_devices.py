@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache, partial
 from pathlib import Path
@@ -28,7 +29,7 @@ def test_every_device_plays_and_the_bits_are_those_of_one(tmp_path: Path, device
     options: dict[str, Any] = {"out": str(tmp_path / "out")}
     if devices == 2:
         options |= {"store": str(tmp_path / "store"), "processes": [0, 2]}
-    flags = f"--xla_force_host_platform_device_count={devices}"
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
     process = start(tmp_path / "programs", options, XLA_FLAGS=flags)
     outcome = finish(process, tmp_path / "out")
     same(outcome.dataset, small_alone())

@@ -11,8 +11,11 @@ import pytest
 import jaxbio
 
 ROOT = Path(jaxbio.__file__).parent
-TOOLS = ("ops", "ring", "rng", "checks", "batching", "kernel")
-DRIVERS = ("simulate", "moments", "grid", "schedule", "dataset", "store", "sweep")
+TOOLS = ("ops", "ring", "rng", "checks", "batching", "kernel", "files")
+DRIVERS = (
+    "simulate", "fingerprint", "surroundings", "moments", "grid", "schedule", "store",
+    "claims", "playing", "dataset", "sweep",
+)  # fmt: skip
 LAYERS = (  # each may import from the layers above it, and from its own where the layer is open
     ("core",),
     TOOLS,

@@ -11,10 +11,13 @@ the others at the end. A sweep exchanges nothing but files, so `processes=(index
 
 from __future__ import annotations
 
+import os
+import pickle
 import random
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,10 @@ from sweeping import (
     start,
     wait_until,
 )
+
+from jaxbio import claims
+from jaxbio.claims import Claims
+from jaxbio.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -60,29 +67,34 @@ def free_port() -> int:
 def test_killed_at_any_time_it_goes_on_to_the_same_bits(
     tmp_path: Path, programs: Path, begun: list[Any]
 ) -> None:
-    """Blocks are played in three stretches with a checkpoint after each, two blocks at a time."""
+    """Killed at random moments, the first before there is a block, and resumed until it is done.
+
+    Blocks are played in three stretches with a checkpoint after each, two blocks at a time.
+    """
     moments = random.Random(3)
-    store, out = tmp_path / "store", tmp_path / "out"
+    store, out, log = tmp_path / "store", tmp_path / "out", tmp_path / "log"
     options = {"store": str(store), "out": str(out), "call": 100, "checkpoint": 0, "workers": 2}
-    counts = []
-    for least in (1, 5):  # blocks that are there before the clock of the kill starts
-        process = start(programs, options | {"pause": 0.03})
+    options |= {"begun": str(log), "pause": 0.05}  # 12 blocks take two seconds or more
+    left, written = [], {}
+    while not out.exists():
+        process = start(programs, options)
         begun.append(process)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        wait_until(lambda least=least: len(blocks_in(store)) >= least, f"{least} blocks are there")
-        time.sleep(moments.uniform(0, 0.15))
+        if left:  # it goes on from here, how far is a matter of luck
+            wait_until(lambda: out.exists() or len(blocks_in(store)) > left[-1], "it has begun")
+        time.sleep(moments.uniform(0.3, 1.2) if left else moments.uniform(0, 0.05))
         process.kill()
         process.communicate()
-        counts.append(len(blocks_in(store)))
-    assert not out.exists()
-    assert 0 < counts[0] < counts[1] < BLOCKS  # killed in the middle, both times
-    before = {name: (store / "blocks" / name).stat().st_mtime_ns for name in blocks_in(store)}
-    outcome = finish(start(programs, options), out)
-    same(outcome.dataset, small_alone())
-    assert sorted(outcome.saved) == sorted(set(range(BLOCKS)) - {int(name[:7]) for name in before})
-    for name, written in before.items():
-        assert (store / "blocks" / name).stat().st_mtime_ns == written
+        left.append(len(blocks_in(store)))
+        for name in blocks_in(store):
+            time_of_writing = (store / "blocks" / name).stat().st_mtime_ns
+            assert written.setdefault(name, time_of_writing) == time_of_writing
+    assert left[0] == 0
+    assert len(left) >= 3
+    assert left == sorted(left)
+    assert {int(line) for line in log.read_text().split()} > {0}  # from the middle of a block too
+    same(pickle.loads(out.read_bytes())[0], small_alone())
 
 
 # --- two processes
@@ -163,3 +175,63 @@ def test_a_process_alone_plays_what_others_leave(tmp_path: Path) -> None:
     same(small(store=store, processes=(1, 3)), small_alone())
     assert len(blocks_in(store)) == BLOCKS
     same(small(store=store, processes=(0, 3)), small_alone())
+
+
+# --- who plays what
+
+
+def test_a_claim_holds_while_its_process_lives(tmp_path: Path) -> None:
+    with Claims(tmp_path, 0) as one, Claims(tmp_path, 1) as two:
+        assert one.take(3)
+        assert one.take(3)  # come back after a kill
+        assert not two.take(3)
+        assert two.take(4)
+        one.give_back(3)
+        assert two.take(3)
+        assert not one.take(3)
+        os.utime(tmp_path / "process-1", (0, 0))  # silent for long
+        assert one.take(3)
+    assert {file.name for file in tmp_path.iterdir()} == {"0000003", "0000004"}
+    with Claims(tmp_path, 2) as three:
+        assert three.take(4)  # of one that is gone
+
+
+def test_a_process_that_lives_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "BEAT", 0.01)
+    with Claims(tmp_path, 0):
+        first = (tmp_path / "process-0").stat().st_mtime_ns
+        wait_until(lambda: (tmp_path / "process-0").stat().st_mtime_ns > first, "it beats")
+
+
+def test_few_blocks_are_divided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two blocks, and two processes (here: threads) with two workers each: one block for each.
+
+    The first has finished its own and looks at the other's twice before that one is saved.
+    """
+    saved: list[int] = []
+    asked: list[bool] = []
+    save, take = Store.save, Claims.take
+
+    def watched_take(self: Claims, number: int) -> bool:
+        taken = take(self, number)
+        if (self.index, number) == (0, 1):
+            asked.append(taken)
+        return taken
+
+    def watched_save(self: Store, number: int, arrays: Any) -> None:
+        saved.append(number)
+        if number == 1:
+            wait_until(lambda: len(asked) >= 2, "the first process has looked twice", 30)
+        save(self, number, arrays)
+
+    monkeypatch.setattr(Store, "save", watched_save)
+    monkeypatch.setattr(Claims, "take", watched_take)
+    options: dict[str, Any] = {"axes": {"delay": [9], "states": [4]}, "workers": 2}
+    with ThreadPoolExecutor(2) as pool:
+        second = pool.submit(small, store=tmp_path, processes=(1, 2), **options)
+        wait_until(lambda: (tmp_path / "claims" / "0000001").exists(), "the second has begun")
+        first = pool.submit(small, store=tmp_path, processes=(0, 2), **options)
+        same(first.result(timeout=120), second.result(timeout=120))
+    assert sorted(saved) == [0, 1]
+    assert not any(asked)
+    assert list((tmp_path / "claims").iterdir()) == []

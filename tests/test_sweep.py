@@ -18,9 +18,13 @@ import xarray as xr
 from sweeping import HERE, SMALL, is_played_alike, same, small, small_alone, utility
 
 import jaxbio as jb
-from jaxbio.dataset import _spread
-from jaxbio.grid import make_grid
+from jaxbio import dataset, netcdf
+from jaxbio.grid import group, make_grid
 from jaxbio.moments import merged, moments
+from jaxbio.playing import _Tally
+from jaxbio.rollout import begin
+from jaxbio.schedule import Job, cut_into_blocks
+from jaxbio.store import Store
 
 COMPILED: list[str] = []
 
@@ -82,11 +86,12 @@ def test_dimensions_and_coordinates(own_blocks: xr.Dataset) -> None:
 
 
 def test_attributes(own_blocks: xr.Dataset) -> None:
-    for name, variable in own_blocks.data_vars.items():
-        unit = "loss" if "regret" in str(name) or "loss" in str(name) else "rounds"
-        assert variable.attrs["units"] == unit, name
+    units = {"regret": "loss", "loss": "loss", "sigma_max": "losses"}
+    units |= dict.fromkeys(("states", "delta", "run"), "1")
+    for name, variable in own_blocks.drop_vars("learner").variables.items():
+        plain = str(name).removeprefix("final_")
+        assert variable.attrs["units"] == units.get(plain, "rounds"), name
         assert variable.attrs["long_name"]
-    assert own_blocks["round"].attrs["units"] == "rounds"
     attributes = own_blocks.attrs
     assert attributes["seed"] == 3
     assert attributes["runs"] == 9
@@ -94,12 +99,14 @@ def test_attributes(own_blocks: xr.Dataset) -> None:
     assert attributes["version_jax"] == jax.__version__
     assert attributes["version_jaxbio"] == jb.__version__
     assert {"version_jaxlib", "version_numpy", "platform", "python"} <= attributes.keys()
+    assert attributes["precision"] == "float32"
+    assert {"loops", "machine", "cpu_features", "xla_flags", "sources"} <= attributes.keys()
 
 
 def test_the_settings_are_spelled_out(own_blocks: xr.Dataset) -> None:
     settings = json.loads(own_blocks.attrs["settings"])
     assert {label: len(points) for label, points in settings.items()} == {"dada": 4, "metabio": 8}
-    point = settings["metabio"]["delay=9, states=4, delta=0.3"]
+    point = settings["metabio"]["delay=9, delta=0.3, states=4"]
     assert point["horizon"] == HORIZON
     assert point["environment.delays.d"] == 9
     assert point["environment.losses.theta"] == [0.2, 1, 1, 1]
@@ -125,15 +132,68 @@ def test_netcdf_and_back(seed: Any, tmp_path: Path) -> None:
     assert str(data.attrs["seed"]) == ("key of words [0, 5]" if seed == "key" else str(seed))
 
 
+def test_a_file_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = netcdf.save(xr.Dataset({"x": ("run", [1, 2])}), tmp_path / "folder" / "data.nc")
+    whole = file.read_bytes()
+
+    def crash(self: Any, path: Path, **_: Any) -> None:
+        path.write_bytes(b"half of")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", crash)
+    with pytest.raises(OSError, match="no space left"):
+        netcdf.save(xr.Dataset({"x": ("run", [3, 4])}), file)
+    assert [found.name for found in file.parent.iterdir()] == ["data.nc"]
+    assert file.read_bytes() == whole
+
+
 def test_totals_past_2_to_the_31_survive_netcdf(tmp_path: Path) -> None:
     """The sum of delays of a long run is an int64, which netCDF 3 does not have."""
     grid = make_grid(utility(), {"dada": DADA}, {}, 10**6)
     total = np.array([[2**31 - 1, 2**31, 2**40 + 1]])
-    data = xr.Dataset({"total_delay": _spread(grid, total, ["run"], "info.total_delay")})
+    data = xr.Dataset({"total_delay": dataset._variable(grid, "total_delay", total, "run")})
     assert data["total_delay"].dtype == np.int64
     data.to_netcdf(tmp_path / "data.nc", engine="scipy")
     with xr.open_dataset(tmp_path / "data.nc", engine="scipy") as back:
         xr.testing.assert_equal(back.load(), data)
+
+
+# --- facts that are not the same everywhere
+
+
+def labelled(facts: dict[str, dict[str, Any]]) -> xr.Dataset:
+    """learner -> fact -> its values of 2 runs, put together in the order given."""
+    learners = {label: jb.make_learner("dada-exp3") for label in facts}
+    grid = make_grid(utility(), learners, {}, HORIZON)
+    job = Job(grid, 2, 0, 1, "finals", True)
+    blocks = cut_into_blocks(group(grid.settings), job, 2)
+    names = [grid.settings[block.members[0, 0]].label for block in blocks]
+    kept = [{f"info.{name}": x for name, x in facts[label].items()} for label in names]
+    return dataset.label(grid, blocks, kept.__getitem__, job, np.empty(0), {})
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_a_fact_has_a_type_that_holds_it_for_all_learners(names: tuple[str, str]) -> None:
+    values = [np.array([1, 2], np.int32), np.array([3, 2**40])]
+    facts = {name: {"total": x} for name, x in zip(names, values, strict=True)}
+    data = labelled(facts)["total"]
+    assert data.dtype == np.int64
+    for name, x in zip(names, values, strict=True):
+        np.testing.assert_array_equal(data.sel(learner=name), x)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_a_fact_that_a_learner_does_not_report_is_missing(names: tuple[str, str]) -> None:
+    one, other = names
+    facts = {"count": np.array([1, 2], np.int32), "is_late": np.array([True, False])}
+    data = labelled({one: facts, other: {}})
+    for name, x in facts.items():
+        np.testing.assert_array_equal(data[name].sel(learner=one), x)
+        assert np.isnan(data[name].sel(learner=other)).all()
+    assert "units" not in data["count"].attrs  # whose meaning nobody knows
+    assert data["count"].attrs["long_name"] == "count"
 
 
 # --- every point is a game of `simulate`
@@ -391,8 +451,34 @@ DOOR: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         ValueError,
         "axis 'states' has a value twice",
     ),
-    "a reserved name": ({"axes": {"run": [1]}}, ValueError, "other than learner, run, round"),
-    "a name with a blank": ({"axes": {"a b": [1]}}, ValueError, "but got 'a b'"),
+    "a set as an axis": ({"axes": {"delay": {2, 9}}}, TypeError, "must be a list of values"),
+    "an array without an axis": (
+        {"axes": {"delay": np.array(2)}},
+        TypeError,
+        "axis 'delay' must be a list of values, but got array(2)",
+    ),
+    "not a number twice": (
+        {"axes": {"delay": [float("nan"), float("nan")]}},
+        ValueError,
+        "axis 'delay' has a value twice: [nan, nan]",
+    ),
+    "numbers and names": (
+        {"axes": {"delay": [1, "b"]}},
+        ValueError,
+        "axis 'delay' must have values of one kind, numbers or names or truth values, but got [1,",
+    ),
+    "an axis called as a result": (
+        {"axes": {"loss": [1]}},
+        ValueError,
+        "an axis cannot be called 'loss': the result has a variable",
+    ),
+    "an axis called as a fact": (
+        {"environment": lambda sigma_max: utility(), "axes": {"sigma_max": [1]}},
+        ValueError,
+        "an axis cannot be called 'sigma_max': the result has a variable",
+    ),
+    "a reserved name": ({"axes": {"run": [1]}}, ValueError, "an axis cannot be called 'run'"),
+    "a name with a blank": ({"axes": {"a b": [1]}}, ValueError, "but one has 'a b'"),
     "a string as an axis": ({"axes": {"delay": "29"}}, TypeError, "must be a list of values"),
     "axes without names": ({"axes": [1, 2]}, TypeError, "axes must map names to values"),
     "no horizon": ({"horizon": None}, ValueError, "either as horizon=... or as an axis 'horizon'"),
@@ -419,6 +505,24 @@ DOOR: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a wrong keep": ({"keep": "all"}, ValueError, "keep must be one of 'curves', 'moments'"),
     "a quantile outside": ({"quantiles": [0.5, 1.1]}, ValueError, "but got [0.5, 1.1]"),
     "one quantile outside": ({"quantiles": -1}, ValueError, "but got [-1.0]"),
+    "quantiles in a table": (
+        {"quantiles": [[0.1, 0.5]]},
+        ValueError,
+        "quantiles must be a list of numbers, but got [[0.1, 0.5]]",
+    ),
+    "a word for a quantile": ({"quantiles": "a"}, TypeError, "numbers in [0, 1], but got 'a'"),
+    "a quantile twice": ({"quantiles": [0.5, 0.5]}, ValueError, "different, but got [0.5, 0.5]"),
+    "a word for seconds": ({"checkpoint": "x"}, TypeError, "checkpoint must be a number, but got"),
+    "seconds below 0": ({"checkpoint": -1}, ValueError, "checkpoint must be at least 0, but got"),
+    "a word for bytes": ({"memory": "2GB"}, TypeError, "memory must be a number, but got '2GB'"),
+    "no number of bytes": ({"memory": float("nan")}, ValueError, "memory must be greater than 0"),
+    "bytes below 0": ({"memory": -5}, ValueError, "memory must be greater than 0, but got -5.0"),
+    "a number for a folder": ({"store": 3}, TypeError, "must be the path of a folder, but got 3"),
+    "a horizon and a half": (
+        {"horizon": None, "axes": {"delay": [2], "horizon": [100.5]}},
+        ValueError,
+        "horizon must be an integer, but got 100.5",
+    ),
     "no runs": ({"runs": 0}, ValueError, "runs must be at least 1"),
     "a width of 0": ({"width": 0}, ValueError, "width must be at least 1"),
     "no workers": ({"workers": 0}, ValueError, "workers must be at least 1"),
@@ -447,7 +551,7 @@ DOOR: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 @pytest.mark.parametrize("what", DOOR)
 def test_errors_at_the_front_door(what: str, tmp_path: Path) -> None:
     options, kind, message = DOOR[what]
-    if options.get("store"):
+    if options.get("store") == "never":
         options = options | {"store": tmp_path / "never"}
     before = len(COMPILED)
     with pytest.raises(kind) as caught:
@@ -461,13 +565,37 @@ def test_a_bad_point_is_named() -> None:
     with pytest.raises(ValueError, match="has 50 rows, but the horizon is 300") as caught:
         small(environment=broken_at_9, axes={"delay": [2, 9]})
     assert caught.value.__notes__ == ["learner 'dada' at delay=9"]
+    with pytest.raises(KeyError) as unknown:
+        small(environment=lambda delay, states: {2: utility()}[delay])
+    assert unknown.value.__notes__ == ["environment at delay=9, states=2"]
+    with pytest.raises(ValueError, match="delta") as wrong:
+        small(learners={"x": metabio}, axes=SMALL["axes"] | {"delta": [0.1, 2.0]})
+    assert wrong.value.__notes__ == ["learner 'x' at delta=2.0"]
+
+
+def test_a_fact_called_as_a_result_is_refused() -> None:
+    class Talking(jb.DAdaExp3):
+        def facts(self, state: Any) -> dict[str, Any]:
+            return {"regret": jax.numpy.int32(0)}
+
+    with pytest.raises(ValueError, match="learner 'x' reports a fact called 'regret', which is"):
+        small(learners={"x": jb.pytree(Talking)()})
+
+
+def test_arrays_of_jax_and_whole_floats_as_axes() -> None:
+    """They become numbers, as those of NumPy do."""
+    axes = {"delay": jax.numpy.array([2, 9]), "horizon": np.array([100.0, 200.0])}
+    grid = make_grid(utility, {"dada": DADA}, axes, None)
+    assert grid.axes == {"delay": [2, 9], "horizon": [100, 200]}
+    assert [type(value) for values in grid.axes.values() for value in values] == [int] * 4
+    assert grid.labels("delay") == [2, 9]
 
 
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
         ({"rounds": 300}, "use keep='moments' or fewer rounds="),
-        ({"rounds": 300, "keep": "moments"}, "use keep='finals'"),
+        ({"axes": {"delay": range(1, 99)}, "keep": "moments", "width": 1}, "use keep='finals'"),
         ({"keep": "finals", "runs": 4000}, "use fewer runs=, or several sweeps"),
         ({"axes": {"delay": [200]}, "keep": "finals"}, "use a smaller width= or fewer workers="),
     ],
@@ -484,14 +612,41 @@ def test_what_cannot_fit_is_refused_with_the_remedy(options: dict[str, Any], rem
 def test_a_plan_says_what_it_takes_and_compiles_nothing() -> None:
     before = len(COMPILED)
     options = {name: value for name, value in SMALL.items() if name != "progress"}
-    plan = jb.plan_sweep(**options, workers=2)
+    plan = jb.plan_sweep(**options, workers=2, quantiles=[0.5], store=Path("never"), seed=3)
     assert len(COMPILED) == before
     assert (plan.settings, plan.runs, plan.rounds) == (6, 96, 96 * 300)
     assert (plan.programs, plan.blocks) == (1, 12)
     held = sum(variable.nbytes for variable in small_alone().data_vars.values())
     assert held <= plan.bytes_of_result <= 4 * held  # the parts, and then the whole
-    assert plan.bytes_at_work > 0
+    assert not Path("never").exists()
     assert "6 settings, 96 runs, 2.88e+04 rounds in 12 blocks of 1 program;" in str(plan)
+
+
+@pytest.mark.parametrize("name", jb.learner_names())
+def test_a_plan_counts_what_a_learner_remembers(name: str) -> None:
+    """Everything that a block carries from round to round, by itself and in the plan."""
+    env, width = utility(2000), 16
+    grid = make_grid(env, {name: jb.make_learner(name)}, {}, 3000)
+    (found,) = group(grid.settings)
+    real = jax.eval_shape(begin, found.games[0])
+    carried = width * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(real))
+    plan = jb.plan_sweep(
+        env, {name: jb.make_learner(name)}, {}, horizon=3000, width=width, runs=16, workers=1
+    )
+    assert carried <= plan.bytes_at_work <= 2 * carried + 1_000_000
+    two = jb.plan_sweep(
+        env, {name: jb.make_learner(name)}, {}, horizon=3000, width=width, runs=32, workers=2
+    )
+    assert two.bytes_at_work == 2 * plan.bytes_at_work
+
+
+def test_blocks_of_a_learner_that_remembers_much_are_narrow() -> None:
+    env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(9000))
+    plan = jb.plan_sweep(
+        env, {"bold": jb.make_learner("bold-exp3")}, {}, horizon=20_000, runs=10_000, keep="finals",
+        workers=1,
+    )  # fmt: skip
+    assert 1e7 < plan.bytes_at_work < 3e8
 
 
 # --- programs
@@ -552,6 +707,34 @@ def test_silence(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+class Bar:
+    """What `_Tally` uses of a bar."""
+
+    disable, initial, last_print_n, n = False, 0, 0, 0
+
+    def update(self, rounds: int) -> None:
+        self.n += rounds
+
+
+def test_the_bar_counts_every_block_once_whoever_plays_it(tmp_path: Path) -> None:
+    shown: Any = Bar()
+    store = Store(tmp_path, {})
+    tally = _Tally(shown, [100, 100, 100], {0}, store)
+    shown.n = 100
+    tally.resumed(1, 40)
+    assert (shown.n, shown.initial, shown.last_print_n) == (140, 40, 40)  # no part of the speed
+    tally.played(1, 10)
+    assert (shown.n, shown.initial) == (150, 40)
+    store.save(1, {})  # by another process, as is the next
+    store.save(2, {})
+    tally.played(1, 10)
+    assert shown.n == 160  # it does not look all the time
+    tally.look()
+    assert (shown.n, shown.initial) == (300, 40)
+    tally.settle([1])
+    assert shown.n == 300
 
 
 def test_a_terminal_gets_a_bar_that_counts_rounds(

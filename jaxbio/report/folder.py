@@ -12,13 +12,13 @@ from typing import Any
 import xarray as xr
 
 from jaxbio import netcdf
-from jaxbio.dataset import versions
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.verdicts import Verdict
 from jaxbio.figures import drawings, save_all
 from jaxbio.report import page, text
 from jaxbio.report.choices import Sensitivity
 from jaxbio.report.section import Picture, Section, labelled, load, save
+from jaxbio.surroundings import versions
 
 
 def write(
