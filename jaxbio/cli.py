@@ -298,7 +298,8 @@ def _add_advise(commands: Any) -> None:
     made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual five")
     made.add_argument("--seconds", type=float, default=45.0, help="to spend, about (45)")
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
-    _store(made)
+    place = f"of finished parts (by default below {advise.STORES}): the same command goes on"
+    made.add_argument("--store", type=Path, help=place)
     _figure(made)
 
 

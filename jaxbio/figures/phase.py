@@ -35,7 +35,7 @@ def phase(data: xr.Dataset, look: Look) -> Figure:
         [_title(data, *place) for place in places],
         look,
         heading=f"Do intermediate observations help?{_size(data)}",
-        note=f"Mean regret relative to that of the base alone; {data.sizes['run']} runs per cell"
+        note=f"Mean regret relative to that of the base alone; {data.attrs['runs']} runs per cell"
         f"{several}. Inside the line there is less of it. Grey: on which side a delay lies is not "
         "known (95 %). Dashed: S = d, where the bounds see the change"
         f"{', and MetaAdaBIO switches: before that it is its base' * _switches(data)}.",
