@@ -149,6 +149,9 @@ def test_an_end_is_played_until_its_place_is_known(diagram: xr.Dataset) -> None:
     near = np.flatnonzero(np.diff(line.ratio < 1))
     gaps = np.diff(line.delays)[near]
     assert (gaps <= np.maximum(1, 0.1 * line.delays[near])).all()
+    for name in ("MetaBIO", "MetaAdaBIO"):
+        alone = helpful_delays(diagram.sel(wrapper=[name]), name)
+        xr.testing.assert_equal(alone, helpful_delays(diagram, name))
     coarse = phase_diagram([2, 8], [4, 32], runs=128, within=1e9, **SMALL)
     assert "cell" not in coarse.dims
     xr.testing.assert_equal(coarse.final_regret, diagram.final_regret)

@@ -232,7 +232,7 @@ def _refined(
                 horizon=cells[0].horizon,
                 store=part(store, "-".join(map(str, ["step", step, wrapper, *size]))),
             ).sel(wrapper=name, drop=True)
-            found.append(_labelled(ratios(played, seed=seed), wrapper, cells))
+            found.append(_labelled(ratios(played, seed=seed), name, cells))
         data, step = _with_cells(data, found), step + 1
     return data
 
@@ -260,7 +260,7 @@ def _sought(data: xr.Dataset, within: float) -> set[tuple[int, Cell]]:
     return found
 
 
-def _labelled(cells: xr.Dataset, wrapper: int, places: Sequence[Cell]) -> xr.Dataset:
+def _labelled(cells: xr.Dataset, wrapper: str, places: Sequence[Cell]) -> xr.Dataset:
     """Ratios of cells beyond the grid, with names that do not meet those of the grid."""
     about = {"wrapper": np.full(len(places), wrapper)}
     about |= {name: np.array([getattr(one, name) for one in places]) for name in Cell._fields}
@@ -288,7 +288,7 @@ def line_of(data: xr.Dataset, wrapper: str, actions: int, horizon: int, states: 
     columns = data.sel(place | {"wrapper": wrapper})
     values = np.stack([np.asarray(columns[name], float) for name in names])  # [4, cells]
     if "cell" in data.dims:
-        mine = data.cell_wrapper.values == data.wrapper.values.tolist().index(wrapper)
+        mine = data.cell_wrapper.values == wrapper
         for name, value in place.items():
             mine &= data[f"cell_{name}"].values == value
         more = np.stack([np.asarray(data[f"cell_{name}"], float)[mine] for name in names])
