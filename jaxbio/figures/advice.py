@@ -27,8 +27,8 @@ def advice(comparison: Comparison, title: str, look: Look) -> Figure:
     palette = colours([row.name for row in rows], look)
     for y, (row, label) in enumerate(zip(rows, labels, strict=True)):
         colour = palette[row.name]
-        axes.plot([row.low, row.high], [y, y], color=colour, linewidth=5, solid_capstyle="butt")
-        axes.plot([row.mean], [y], "o", color=colour, markersize=9)
+        axes.plot([row.low, row.high], [y, y], color=colour, linewidth=4, solid_capstyle="butt")
+        axes.plot([row.mean], [y], "o", color=colour, markersize=6)
         axes.annotate(label, (1.02, y), xycoords=axes.get_yaxis_transform(), va="center",
                       color=look.theme.ink, annotation_clip=False)  # fmt: skip
     axes.set_yticks(range(len(rows)), ["\n".join(lines) for lines in names])
