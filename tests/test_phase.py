@@ -14,6 +14,7 @@ from matplotlib.patches import Polygon
 from utility_oracle import final_regret, log_ratio
 
 import jaxbio as jb
+from jaxbio import netcdf
 from jaxbio.figures.phase import phase as draw_phase
 from jaxbio.lab.contestants import wrappers
 from jaxbio.lab.families import drawn, utility
@@ -262,6 +263,15 @@ def test_the_line_is_drawn_in_its_band() -> None:
     assert (corners[:, 1].min(), corners[:, 1].max()) == (1.5, 2.5)
     (theory,) = axes.lines
     np.testing.assert_array_equal(theory.get_xdata(), theory.get_ydata())
+
+
+def test_a_diagram_from_a_file_is_drawn_the_same(diagram: xr.Dataset, tmp_path: Path) -> None:
+    netcdf.save(diagram, tmp_path / "phase.nc")
+    loaded = xr.load_dataset(tmp_path / "phase.nc")
+    for name in ("MetaBIO", "MetaAdaBIO"):
+        xr.testing.assert_equal(helpful_delays(loaded, name), helpful_delays(diagram, name))
+    lines = [panel(data).patches[0].get_xy() for data in (loaded, diagram)]
+    np.testing.assert_array_equal(*lines)
 
 
 def test_an_axis_is_logarithmic_where_its_values_are() -> None:

@@ -23,6 +23,7 @@ MOST = 4.0  # ratios beyond this and its inverse have the same colour
 BAR = 0.9  # inches at the right of a panel for its scale of colours
 MANY = 5  # powers of 2 on an axis; every other one is marked where there are more
 FINE = 300  # points of a line
+SHADES = 65  # of a colour scale: a PNG has room for them all, besides letters and lines
 FEW = 2  # panels that are drawn large
 PANEL = ("actions", "horizon", "wrapper")
 
@@ -30,7 +31,8 @@ PANEL = ("actions", "horizon", "wrapper")
 def phase(data: xr.Dataset, look: Look) -> Figure:
     """One panel per wrapper, number of actions and horizon. data: of `phase_diagram`."""
     places = list(itertools.product(*(data[name].values for name in PANEL)))
-    several = f" on each of {data.attrs['problems']} problems" * (data.attrs["problems"] > 1)
+    problems = int(data.attrs["problems"])  # a file gives a number of its own kind
+    several = f" on each of {problems} problems" * (problems > 1)
     figure, axes = panels(
         [_title(data, *place) for place in places],
         look,
@@ -201,4 +203,5 @@ def _scale(axes: Axes, drawn: Any) -> None:
 
 def _colours(look: Look) -> LinearSegmentedColormap:
     """From "they help" over the paper's colour to "they hurt"."""
-    return LinearSegmentedColormap.from_list("ratio", [HELPS, look.theme.paper, HURTS])
+    ends = [HELPS, look.theme.paper, HURTS]
+    return LinearSegmentedColormap.from_list("ratio", ends, SHADES)
