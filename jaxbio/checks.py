@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -74,6 +74,17 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> Any:
         expected = f"at least {low}" if high is None else f"in [{low}, {high}]"
         raise ValueError(f"{name} must be {expected}, but got {result}")
     return result
+
+
+def increasing(name: str, values: Any, low: int) -> list[int]:
+    """Integers at least `low`, one or more, each larger than the one before."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list of integers, but got {values!r}")
+    given = list(values)
+    found = [integer(f"each of {name}", value, low) for value in given]
+    if not found or sorted(set(found)) != found:
+        raise ValueError(f"{name} must be increasing integers, but got {given}")
+    return found
 
 
 def array(name: str, value: Any, ndim: int, shape_words: str) -> Any:

@@ -34,7 +34,7 @@ from jaxbio.commands import (
     tuning,
 )
 from jaxbio.experiments.experiment import Options
-from jaxbio.lab.advise import FAMILIES
+from jaxbio.lab.families import FAMILIES
 from jaxbio.lab.series import HORIZON, VALUES
 from jaxbio.learners.exp3 import TUNINGS
 
@@ -294,11 +294,12 @@ def _add_advise(commands: Any) -> None:
         "jaxbio advise --actions 8 --states 12 --horizon 100000 --delay laplace:50,25",
     )
     _problem(made)
-    made.add_argument("--family", choices=list(FAMILIES), default="utility", help="of problems")
+    _family(made, "delays")
     made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual five")
     made.add_argument("--seconds", type=float, default=45.0, help="to spend, about (45)")
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
-    _store(made)
+    place = f"of finished parts (by default below {advise.STORES}): the same command goes on"
+    made.add_argument("--store", type=Path, help=place)
     _figure(made)
 
 
@@ -335,13 +336,17 @@ def _fixed(made: argparse.ArgumentParser, delay: int) -> None:
     made.add_argument("--delay", type=int, default=delay, help=f"d ({delay})")
 
 
+def _family(made: argparse.ArgumentParser, delay: str) -> None:
+    about = f"or module:function of (actions, states, {delay}) that makes an Environment"
+    made.add_argument("--family", default="utility", help=f"{', '.join(FAMILIES)}, {about}")
+
+
 def _add_phase(commands: Any) -> None:
     about = "where intermediate observations help, over states and delays"
     example = "jaxbio phase --grid full --runs 300"
     made = _add_study(commands, "phase", about, phase.study, example, runs=64)
     made.add_argument("--grid", choices=list(phase.GRIDS), default="small", help="of S and d")
-    family = "utility, or module:function of (actions, states, delay) that makes an Environment"
-    made.add_argument("--family", default="utility", help=family)
+    _family(made, "delay")
     made.add_argument("--actions", type=int, nargs="+", default=[8], help="K (8)")
     made.add_argument("--horizon", type=int, nargs="+", default=[10_000], help="T (10000)")
 

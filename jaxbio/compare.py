@@ -154,9 +154,10 @@ class _Tested(NamedTuple):
     p_values: list[float]
 
 
-def _compared(points: list[_Point], level: Any, resamples: Any, seed: int) -> list[Comparison]:
+def _compared(points: list[_Point], level: Any, resamples: Any, seed: Any) -> list[Comparison]:
     level = checks.probability_of_error("level", level)
     resamples = checks.integer("resamples", resamples, 1)
+    seed = checks.integer("seed", seed, 0)
     tested = [_tested(point) for point in points]
     adjusted = iter(holm([p for one in tested for p in one.p_values]))
     return [

@@ -1,12 +1,14 @@
-"""Play three cells of the phase diagram with the plain-Python oracle of the tests.
+"""Ask the plain-Python oracle of the tests about three places of the phase diagram's line.
 
-    python scripts/check_phase.py [--runs 24] [--horizon 10000]
+    python scripts/check_phase.py [--runs 100] [--horizon 10000]
 
-The cells lie on the line where MetaBIO and DAda-Exp3 have the same regret (K = 8, T = 10,000). The
-oracle shares no code with the package and plays in worlds of its own. Both ratios are printed with
-their 95 % intervals (delta method; the oracle's learners are independent), and the difference of
-their logarithms in standard errors. The script fails where the oracle is more than three standard
-errors from the package, or from a ratio of 1 (by chance: once in 60 times, six checks together).
+Two are on the near side and one is on the far side of the delays at which MetaBIO helps (K = 8).
+The package plays these rows of the wide grid and finds the line with its band, as in the figure: at
+the inner end of a band MetaBIO has less regret than its base, at the outer end it has not. The
+oracle shares no code with the package and plays both ends in worlds of its own, MetaBIO and its
+base in the same ones. It agrees where its own ratio is below 1 at the inner end and above 1 at the
+outer one. The script fails where a ratio is on the wrong side of 1 by more than three standard
+errors (delta method; by chance: once in 120 times at most, six ends together).
 """
 
 from __future__ import annotations
@@ -21,43 +23,57 @@ from pathlib import Path
 import numpy as np
 
 import jaxbio as jb
-from jaxbio.lab.contestants import robust
+from jaxbio.commands.phase import GRIDS
+from jaxbio.lab.contestants import wrappers
+from jaxbio.lab.phase import helpful_delays
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from utility_oracle import final_regret, log_ratio  # pyright: ignore[reportMissingImports]
 
-CELLS = ((4, 16), (7, 36), (10, 68))  # S, d
+PLACES = ((4, "from"), (8, "from"), (3, "to"))  # S, and which end of the helpful delays
 ACTIONS = 8
 ALARM = 3.0  # standard errors
 
 
-def shown(value: float, error: float) -> str:
-    low, high = np.exp([value - 1.96 * error, value + 1.96 * error])
-    return f"{np.exp(value):.3f} ({low:.3f} to {high:.3f})"
+def band(states: int, end: str, horizon: int) -> tuple[int, int]:
+    """The package's band: the delay at its inner end, and that at its outer one."""
+    data = jb.phase_diagram(
+        [states],
+        GRIDS["wide"][1],
+        actions=[ACTIONS],
+        horizons=[horizon],
+        runs=300,
+        learners={"MetaBIO": wrappers()["MetaBIO"]},
+        progress=False,
+    )
+    ends = helpful_delays(data, "MetaBIO").squeeze().sel(end=end)
+    return int(ends.sel(reach="surely")), int(ends.sel(reach="perhaps"))
+
+
+def oracle(states: int, delay: int, horizon: int, runs: int) -> tuple[float, float]:
+    """The logarithm of the oracle's ratio in a cell, and its standard error."""
+    size = {"actions": ACTIONS, "states": states, "delay": delay, "horizon": horizon}
+    tasks = zip(*np.ndindex(2, runs), strict=True)
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        finals = list(pool.map(partial(final_regret, **size), *tasks, chunksize=4))
+    return log_ratio(np.reshape(finals, (2, -1)), paired=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=24, help="of the oracle")
+    parser.add_argument("--runs", type=int, default=100, help="of the oracle")
     parser.add_argument("--horizon", type=int, default=10_000)
-    options = parser.parse_args()
-    learners, failed = {name: robust()[name] for name in ("DAda-Exp3", "MetaBIO")}, False
-    for states, delay in CELLS:
-        size = {"actions": ACTIONS, "states": states, "delay": delay, "horizon": options.horizon}
-        data = jb.phase_diagram(
-            [states], [delay], actions=[ACTIONS], horizons=[options.horizon], runs=300,
-            learners=learners, progress=False,
-        )  # fmt: skip
-        ours = log_ratio(data.final_regret.squeeze().values, paired=True)
-        tasks = np.ndindex(2, options.runs)
-        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-            finals = list(pool.map(partial(final_regret, **size), *zip(*tasks, strict=True)))
-        theirs = log_ratio(np.reshape(finals, (2, -1)), paired=False)
-        apart = (ours[0] - theirs[0]) / np.hypot(ours[1], theirs[1])
-        off = theirs[0] / theirs[1]
-        failed |= max(abs(apart), abs(off)) > ALARM
-        print(f"S = {states}, d = {delay}: package {shown(*ours)}, oracle {shown(*theirs)}, "
-              f"{apart:+.1f} standard errors apart, {off:+.1f} from 1")  # fmt: skip
+    options, failed = parser.parse_args(), False
+    for states, end in PLACES:
+        for side, delay in zip((-1, 1), band(states, end, options.horizon), strict=True):
+            found, error = oracle(states, delay, options.horizon, options.runs)
+            right = side * found / error
+            failed |= right < -ALARM
+            low, high = np.exp([found - 1.96 * error, found + 1.96 * error])
+            where = "inner" if side < 0 else "outer"
+            print(f"S = {states}, {end}, {where} end d = {delay}: oracle {np.exp(found):.4f} "
+                  f"({low:.4f} to {high:.4f}), {right:+.1f} standard errors on the right side",
+                  flush=True)  # fmt: skip
     sys.exit("the oracle contradicts the phase diagram" if failed else 0)
 
 

@@ -73,7 +73,8 @@ def texts(figure: Figure) -> list[Text]:
     """Everything that is written and not empty."""
     FigureCanvasAgg(figure).draw()
     found = list(figure.texts)
-    for axes in figure.axes:
+    scales = [inset for axes in figure.axes for inset in axes.child_axes]  # of colours
+    for axes in {*figure.axes, *scales}:
         found += [axes.title, axes._left_title, axes.xaxis.label, axes.yaxis.label]  # type: ignore
         found += [*axes.texts, *_tick_labels(axes.xaxis), *_tick_labels(axes.yaxis)]
     return [text for text in found if text.get_text().strip()]
@@ -81,7 +82,9 @@ def texts(figure: Figure) -> list[Text]:
 
 def _tick_labels(axis: Axis) -> list[Text]:
     low, high = sorted(axis.get_view_interval())
-    return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    labels = [label for tick in ticks for label in (tick.label1, tick.label2)]
+    return [label for label in labels if label.get_visible()]
 
 
 def assert_readable(name: str, figure: Figure) -> None:

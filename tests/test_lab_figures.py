@@ -10,7 +10,11 @@ import xarray as xr
 from matplotlib import rc_context
 from test_figures import LOOKS, assert_readable
 
+from jaxbio.commands import phase as phase_command
+from jaxbio.comparison import Comparison, Row
+from jaxbio.figures.advice import advice
 from jaxbio.figures.guarantees import bounds_and_runs
+from jaxbio.figures.phase import phase
 from jaxbio.figures.rates import slopes
 from jaxbio.lab.intervals import HOLDS
 from jaxbio.lab.series import VALUES, default_series
@@ -64,6 +68,54 @@ def made_up_rates() -> xr.Dataset:
         "learner": ("line", [name for _, name in lines]),
     }
     return xr.Dataset({**variables, **dict.fromkeys(names, slope)}, coordinates, {"runs": 400})
+
+
+def made_up_phase(actions: list[int], horizons: list[int]) -> xr.Dataset:
+    """The axes of the wide grid; states help with few of them at delays of hundreds."""
+    states, delays = phase_command.GRIDS["wide"]
+    wrappers = ["MetaBIO", "MetaAdaBIO"]
+    dims = ("wrapper", "actions", "horizon", "states", "delay")
+    distance = np.abs(np.log(np.array(delays) / 200)) / 4  # [delays]
+    ratio = (np.array(states)[:, None] / 20) ** 0.5 + distance
+    values = np.broadcast_to(ratio, (2, len(actions), len(horizons), *ratio.shape))
+    named = {"ratio": values, "low": values / 1.05, "high": values * 1.05}
+    coordinates = {"wrapper": wrappers, "actions": actions, "horizon": horizons}
+    coordinates |= {"states": states, "delay": delays}
+    about = {"runs": 300, "problems": 8}
+    return xr.Dataset({name: (dims, own) for name, own in named.items()}, coordinates, about)
+
+
+def made_up_advice() -> Comparison:
+    """Names with options, regrets far apart, and a tie for the first place."""
+    names = ["nsd-ucrl2", "ucb1", "metaadabio-tsallis:rule=practical,delta=0.05", "metabio"]
+    means = [190.0, 191.0, 12_300.0, 15_700.0]
+    rows = [
+        Row(name, mean, 0.98 * mean, 1.02 * mean, mean - 190, mean - 199, mean - 181,
+            None if i == 0 else 0.4, 0.5 * (i < 2), 0.5 * (i < 2))
+        for i, (name, mean) in enumerate(zip(names, means, strict=True))
+    ]  # fmt: skip
+    return Comparison(tuple(rows), 1_024, True, 0.05 / 12)
+
+
+SIZES = {"one": ([8], [10_000]), "several": ([2, 8, 32], [2_000, 20_000])}
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_phase_diagram_can_be_read(look: Look, size: str) -> None:
+    data = made_up_phase(*SIZES[size])
+    shown = data if size == "one" else data.sel(wrapper=["MetaAdaBIO"])
+    with rc_context(style(look)):
+        figure = phase(shown, look)
+        assert_readable(size, figure)
+    if not look.narrow:
+        assert figure.get_size_inches()[1] < 12, "too tall for a page"
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])
+def test_advice_can_be_read(look: Look) -> None:
+    with rc_context(style(look)):
+        assert_readable("advice", advice(made_up_advice(), "K = 8, S = 12, T = 100,000", look))
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])

@@ -30,7 +30,7 @@ def family(actions, states, delay):
 def _quickly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A small grid, few learners, one process for the figures, a folder for what is written."""
     few = {"DAda-Exp3": jb.DAdaExp3(), "UCB1": jb.UCB1()}
-    monkeypatch.setattr(lab_phase, "robust", lambda: few)
+    monkeypatch.setattr(lab_phase, "wrappers", lambda: {"MetaBIO": jb.MetaBIO(jb.UCB1())})
     monkeypatch.setattr(lab_regimes, "contestants", lambda: few)
     monkeypatch.setattr(lab_beyond, "make_learner", lambda name, **options: jb.UCB1())
     monkeypatch.setattr(cli, "_keep_programs", lambda: None)
@@ -88,12 +88,28 @@ def test_phase_of_a_family_of_the_users(
     same, other = (xr.load_dataset(data["files"][0]) for data in (found, usual))
     assert (same.final_regret != other.final_regret).any(), "the delays are other ones"
     for name, words in (
-        ("my_problems", "must be module:name"),
+        ("my_problems", "must be utility, random or module:name"),
         ("nowhere:family", "No module named 'nowhere'"),
         ("my_problems:other", "has no function 'other'"),
     ):
         assert cli.main([*PHASE, "--family", name]) == 2
         assert words in capsys.readouterr().err
+
+
+def test_phase_of_random_problems_and_of_several_sizes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = []
+    monkeypatch.setattr(
+        "jaxbio.figures.save_all", lambda drawings, *_: made.append(drawings) or [{}]
+    )
+    words = ("phase", "--runs", "4", "--horizon", "60", "80", "--actions", "3", "--folder", "f")
+    found = printed(capsys, *words, "--family", "random")
+    assert [one.name for drawings in made for one in drawings] == ["phase-MetaBIO"]
+    (data,) = (xr.load_dataset(file) for file in found["files"])
+    assert data.attrs["problems"] == 8
+    assert {row["horizon"] for row in found["ranges"]} == {60, 80}
+    assert {"helps", "surely", "perhaps"} <= set(found["ranges"][0])
 
 
 def test_regimes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,6 +126,37 @@ def test_beyond(capsys: pytest.CaptureFixture[str]) -> None:
     found = printed(capsys, *words)
     assert sum(file.endswith(".nc") for file in found["files"]) == 2
     assert "MetaBIO, restarting" in beyond.as_text(found)
+
+
+def test_advice_is_kept_without_being_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second look is interrupted; the same command then goes on, and others keep apart."""
+    lab_advise = importlib.import_module("jaxbio.lab.advise")
+    sweep, stores = lab_advise.sweep, []
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        stores.append(options["store"])
+        if len(stores) == 2:
+            interrupt = KeyboardInterrupt()
+            interrupt.add_note("finished blocks are kept")
+            raise interrupt
+        return sweep(*args, **options)
+
+    words = ["advise", "--actions", "2", "--states", "2", "--horizon", "60", "--delay", "5"]
+    words += ["--learners", "ucb1", "ucb1:exploration=2.0", "--quiet"]
+    monkeypatch.setattr(lab_advise, "sweep", interrupted)
+    assert cli.main(words) == 130
+    assert "resume with: jaxbio advise" in capsys.readouterr().err
+    kept = list(Path(stores[0]).glob("blocks/*.npz"))
+    times = [file.stat().st_mtime_ns for file in kept]
+    assert kept
+    assert Path("results/advise/store") in Path(stores[0]).parents
+    assert cli.main([*words, "--seconds", "0"]) == 0
+    assert stores[2] == stores[0]
+    assert [file.stat().st_mtime_ns for file in kept] == times, "played again"
+    assert cli.main([*words, "--seconds", "0", "--seed", "1"]) == 0
+    assert stores[-1] != stores[0]
 
 
 def test_advice(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import reference
 
 GAP = 0.32  # between the good action and the others
 SPECS: tuple[reference.Spec, ...] = (
-    {"name": "dada-exp3", "delta": 0.1},
+    {"name": "dada-exp3", "delta": 0.05},
     {"name": "metabio", "delta": 0.1, "base": {"name": "dada-exp3", "delta": 0.05}},
 )
 
@@ -15,8 +15,8 @@ SPECS: tuple[reference.Spec, ...] = (
 def final_regret(
     which: int, run: int, *, actions: int, states: int, delay: int, horizon: int
 ) -> float:
-    """Final pseudo-regret of one run. which: the place of a learner in SPECS."""
-    generator = np.random.default_rng([states, delay, which, run])
+    """Final pseudo-regret of one run, the same world for all. which: of SPECS, base or wrapper."""
+    generator = np.random.default_rng([states, delay, run])
     table = np.full((actions, states), 0.4 / (states - 1))
     table[:, 0] = 0.6
     table[0] = np.eye(states)[0]

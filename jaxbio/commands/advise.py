@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 from jaxbio.commands import specs
 from jaxbio.lab.advise import Advice, advise
+
+STORES = Path("results") / "advise" / "store"
 
 
 def ask(options: Any) -> Advice:
@@ -15,13 +19,21 @@ def ask(options: Any) -> Advice:
         states=options.states,
         horizon=options.horizon,
         delays=specs.delays(options.delay),
-        family=options.family,
+        family=specs.family(options.family),
         learners=learners,
         seconds=options.seconds,
         seed=options.seed,
-        store=options.store,
+        store=options.store or STORES / _name(options),
         progress=not options.quiet,
     )
+
+
+def _name(options: Any) -> str:
+    """Of the parts of these very options: sizes to read, and a digest of all that they play."""
+    sizes = (options.actions, options.states, options.horizon)
+    rest = [options.delay, options.family, options.learners, options.seed]
+    digest = hashlib.sha256(repr(rest).encode()).hexdigest()[:12]
+    return "-".join([*map(str, sizes), digest])
 
 
 def draw(found: Advice, options: Any) -> None:

@@ -12,6 +12,7 @@ from jaxbio import checks
 from jaxbio.environment.delays import FixedDelay, GeometricDelay, LaplaceDelay, UniformDelay
 from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
+from jaxbio.lab.families import FAMILIES
 from jaxbio.learners.registry import make_learner
 
 DELAYS: dict[str, Callable[..., Any]] = {
@@ -74,11 +75,17 @@ def learner(text: str) -> tuple[str, Any]:
     return text, make_learner(name, **options(given))
 
 
+def family(text: str) -> Any:
+    """A name of `FAMILIES`, or module:name of a function of the user's."""
+    return text if text in FAMILIES else function(text)
+
+
 def function(text: str) -> Callable[..., Any]:
     """module:name of a function of the user's, looked for in the current folder first."""
     module, colon, name = text.partition(":")
     if not (module and colon and name):
-        raise ValueError(f"a function must be module:name, but got {text!r}")
+        known = ", ".join(FAMILIES)
+        raise ValueError(f"a family must be {known} or module:name, but got {text!r}")
     sys.path.insert(0, "")
     try:
         found = getattr(importlib.import_module(module), name, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,9 @@ import numpy as np
 from jaxbio import checks, rng
 from jaxbio.compare import compare
 from jaxbio.comparison import Comparison
-from jaxbio.environment.environment import Environment
-from jaxbio.environment.instances import make_environment
-from jaxbio.environment.losses import BernoulliLosses
-from jaxbio.environment.mappings import StochasticMapping
-from jaxbio.lab.contestants import ROBUST, contestants
+from jaxbio.lab.contestants import contestants, is_robust
+from jaxbio.lab.families import family_of, problem
+from jaxbio.statistics import RESAMPLES
 from jaxbio.store import part
 from jaxbio.sweep import sweep
 
@@ -31,35 +29,18 @@ LEVEL = 0.05  # the probability, at most, that any look names a winner among equ
 FIRST = 32  # games of each learner before the first look
 ROUNDS = 3_200_000  # of each learner before the first look, at most, unless games are fewer than
 FEWEST = 8
-
-
-def utility(actions: int, states: int, delays: Any, instance: int) -> Environment:
-    """The family of Experiments 3 and 5: one good action and one good state. One instance."""
-    return make_environment("paper-utility", actions=actions, states=states, delays=delays)
-
-
-def random(actions: int, states: int, delays: Any, instance: int) -> Environment:
-    """Rows of the mapping uniform on the simplex, mean losses uniform on [0, 1]."""
-    generator = np.random.default_rng([instance, actions, states])
-    mapping = StochasticMapping(generator.dirichlet(np.ones(states), actions))
-    return Environment(mapping, BernoulliLosses(generator.random(states)), delays)
-
-
-FAMILIES: dict[str, tuple[Callable[..., Environment], int]] = {  # and how many instances
-    "utility": (utility, 1),
-    "random": (random, 8),
-}
+FIRST_SHARE = 2 / 3  # of the time: after a longer first look there is no second
 
 
 @dataclass(frozen=True)
 class Advice:
     """What the runs say.
 
-    overall: all learners, for a mapping that does not change. robust: those of `ROBUST` (with
-    whatever options), whose regret is bounded where it may, compared on the same games, in which it
-    does not; None where fewer than two of them played. runs: of each learner. Where the family has
-    several instances, a run is one on each of them, and its regret their mean: what is compared is
-    the mean over these very instances.
+    overall: all learners, for a mapping that does not change. robust: those whose regret is bounded
+    where it may (see `is_robust`), compared on the same games, in which it does not; None where
+    fewer than two of them played. runs: of each learner. Where the family has several instances, a
+    run is one on each of them, and its regret their mean: what is compared is the mean over these
+    very instances.
     """
 
     overall: Comparison
@@ -80,7 +61,7 @@ def advise(
     states: int,
     horizon: int,
     delays: Any,
-    family: str = "utility",
+    family: Any = "utility",
     learners: Mapping[str, Any] | None = None,
     seconds: float = 45.0,
     looks: int = LOOKS,
@@ -94,9 +75,10 @@ def advise(
 
     Args:
       actions, states, horizon, delays: K, S, T and the law of the delays.
-      family: "utility" or "random"; see `FAMILIES`.
-      learners: label -> learner (default: `contestants()`); a label may have options after a colon.
-      seconds: no look after the first begins that would end after so much time.
+      family: "utility", "random", or a function (actions, states, delays) -> Environment.
+      learners: label -> learner (default: `contestants()`).
+      seconds: to spend, about. The first look is always made, and no other begins that is expected
+        to end later; it may take a third longer where the first look's time was all play.
       looks, first: at most so many looks at the results; the first at so many games of each
         learner (fewer where they are long), each further one at twice as many as the one before.
       level: the probability, at most, that a winner is named among equals.
@@ -104,27 +86,28 @@ def advise(
       store: a folder for finished parts; the same call goes on where it was interrupted.
       progress: show bars.
     """
-    checks.choice("family", family, tuple(FAMILIES))
+    actions, states = checks.integer("actions", actions, 2), checks.integer("states", states, 1)
     looks, first = checks.integer("looks", looks, 1), checks.integer("first", first, 2)
     level = checks.probability_of_error("level", level)
     budget = checks.number("seconds", seconds, 0)
-    known = dict(contestants() if learners is None else learners)
-    if len(known) < 2:
-        raise ValueError(f"learners must be two or more, but got {list(known)}")
-    build, instances = FAMILIES[family]
+    known = _checked(contestants() if learners is None else learners)
     horizon = checks.integer("horizon", horizon, 1)
+    kind = family_of(family)
+    problems = [problem(kind, actions, states, delays, i) for i in range(kind.instances)]
     few = min(first, max(FEWEST, ROUNDS // horizon))
-    units = max(min(FEWEST, first), few // instances)  # a unit is a game on every instance
-    begun, finals = time.monotonic(), {name: np.empty(0) for name in known}
-    for look in range(looks):
+    units = max(min(FEWEST, first), few // len(problems))  # a unit is a game on every instance
+    games = [units * 2 ** max(look - 1, 0) for look in range(looks)]
+    finals = {name: np.empty(0) for name in known}
+    begun, times = time.monotonic(), []
+    for look, runs in enumerate(games):
         own = time.monotonic()
         data = sweep(
-            lambda instance: build(actions, states, delays, instance),
+            lambda instance: problems[instance],
             known,
-            {"instance": list(range(instances))},
+            {"instance": list(range(len(problems)))},
             horizon=horizon,
-            runs=units * 2 ** max(look - 1, 0),
-            seed=rng.stream_key(seed, look),
+            runs=runs,
+            seed=rng.stream_key(checks.seed(seed), look),
             rounds=1,
             keep="finals",
             store=part(store, f"look-{look}"),
@@ -133,26 +116,47 @@ def advise(
         for name in known:
             more = data.final_regret.sel(learner=name).mean("instance").values
             finals[name] = np.concatenate([finals[name], more])
-        advice = _advice(finals, level / looks, time.monotonic() - begun)
-        now = time.monotonic()
-        if advice.decided or now - begun + 2 * (now - own) > budget:
+        advice = _advice(finals, known, level / looks, time.monotonic() - begun)
+        times.append(time.monotonic() - own)
+        if advice.decided or not _fits(times, games, budget):
             break
     return advice
 
 
-def _advice(finals: Mapping[str, np.ndarray], level: float, seconds: float) -> Advice:
+def _checked(learners: Any) -> dict[str, Any]:
+    if not isinstance(learners, Mapping):
+        raise TypeError(f"learners must map labels to learners, but got {learners!r}")
+    if len(learners) < 2:
+        raise ValueError(f"learners must be two or more, but got {list(learners)}")
+    for name, learner in learners.items():
+        checks.learner(f"learners[{name!r}]", learner)
+    return dict(learners)
+
+
+def _fits(times: Sequence[float], games: Sequence[int], budget: float) -> bool:
+    """Is there time for another look? times: of the looks made; games: of all looks.
+
+    The first look compiles programs, so that its time says little about games: the second, of as
+    many, takes no longer. After that a game takes what it took since the first look.
+    """
+    made = len(times)
+    if made == 1:
+        return times[0] <= FIRST_SHARE * budget
+    per_game = sum(times[1:]) / sum(games[1:made])
+    return made < len(games) and sum(times) + per_game * games[made] <= budget
+
+
+def _advice(
+    finals: Mapping[str, np.ndarray],
+    known: Mapping[str, Any],
+    level: float,
+    seconds: float,
+    resamples: int = RESAMPLES,
+) -> Advice:
     """level: of all that is asked, shared equally between the two questions."""
-    robust = {name: values for name, values in finals.items() if _is_robust(name)}
+    robust = {name: values for name, values in finals.items() if is_robust(known[name])}
     both = 1 < len(robust) < len(finals)
-    runs = len(next(iter(finals.values())))
     each = level / 2 if both else level
-    return Advice(
-        compare(finals, level=each),
-        compare(robust, level=each) if len(robust) > 1 else None,
-        runs,
-        seconds,
-    )
-
-
-def _is_robust(label: str) -> bool:
-    return label.partition(":")[0].lower() in {name.lower() for name in ROBUST}
+    overall = compare(finals, level=each, resamples=resamples)
+    among = compare(robust, level=each, resamples=resamples) if len(robust) > 1 else None
+    return Advice(overall, among, len(next(iter(finals.values()))), seconds)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxbio.learners.bold import BOLD
+from jaxbio.learners.exp3 import DAdaExp3, Exp3
+from jaxbio.learners.metaadabio import MetaAdaBIO
+from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.registry import make_learner
+from jaxbio.learners.tsallis import TsallisINF
 
 # Their regret is sublinear whatever the mapping does.
 ROBUST = ("DAda-Exp3", "MetaBIO", "MetaAdaBIO")
@@ -16,6 +21,18 @@ def robust(delta: float = 0.1) -> dict[str, Any]:
     return {
         name: make_learner(name.lower(), delta=delta, **options.get(name, {})) for name in ROBUST
     }
+
+
+def wrappers(delta: float = 0.1) -> dict[str, Any]:
+    """The two of `robust` that look at states, each around a base."""
+    return {name: learner for name, learner in robust(delta).items() if hasattr(learner, "base")}
+
+
+def is_robust(learner: Any) -> bool:
+    """Is its regret sublinear whatever the mapping does? A wrapper's is where its base's is."""
+    if isinstance(learner, MetaBIO | MetaAdaBIO | BOLD):
+        return is_robust(learner.base)
+    return isinstance(learner, DAdaExp3 | TsallisINF | Exp3)
 
 
 def contestants() -> dict[str, Any]:

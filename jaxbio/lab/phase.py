@@ -1,14 +1,18 @@
 """Where intermediate observations help: regret ratios over the number of states and the delay.
 
-Every cell (S, d) of a grid is played by a base learner alone and by wrappers around it, in the same
-worlds. The ratio is that of the mean final regrets, wrapper to base: below 1 the states pay.
+Every cell (S, d) of a grid is played by wrappers that look at states and by the base of each alone,
+in the same worlds. The ratio is that of the mean final regrets, wrapper to its own base with all of
+its numbers: it is 1 where states play no role, and below 1 they pay. Where a row of the grid passes
+1, further delays are played until it is known where.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -16,8 +20,8 @@ import xarray as xr
 from jaxbio import checks
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import Environment
-from jaxbio.environment.instances import make_environment
-from jaxbio.lab.contestants import robust
+from jaxbio.lab.contestants import wrappers
+from jaxbio.lab.families import family_of, problem
 from jaxbio.statistics import resampled_means
 from jaxbio.store import part
 from jaxbio.sweep import sweep
@@ -25,15 +29,32 @@ from jaxbio.sweep import sweep
 SIZES = (8, 16, 32, 64, 128)  # state counts up to each of these share arrays of one size
 RESAMPLES = 2000
 LEVEL = 0.95
+WITHIN = 0.1
+ENDS = ("from", "to")
+REACHES = ("surely", "line", "perhaps")
 
-Family = Callable[[int, int, int], Environment]
+
+class Cell(NamedTuple):
+    """Where a game is played: K, T, S and d."""
+
+    actions: int
+    horizon: int
+    states: int
+    delay: int
 
 
-def utility_family(actions: int, states: int, delay: int) -> Environment:
-    """The family of Experiments 3 and 5 with a fixed delay: one good action, one good state."""
-    return make_environment(
-        "paper-utility", actions=actions, states=states, delays=FixedDelay(delay)
-    )
+class Line(NamedTuple):
+    """What was played at one K, T and S, by increasing delay: delays, ratio, low, high [cells]."""
+
+    delays: np.ndarray
+    ratio: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @property
+    def flags(self) -> dict[str, np.ndarray]:
+        """Does the wrapper help: surely, on average, perhaps? [cells] each."""
+        return {"surely": self.high < 1, "line": self.ratio < 1, "perhaps": self.low < 1}
 
 
 def phase_diagram(
@@ -44,60 +65,73 @@ def phase_diagram(
     horizons: Sequence[int] = (10_000,),
     runs: int = 100,
     seed: int = 0,
-    family: Family = utility_family,
+    family: Any = "utility",
     learners: Mapping[str, Any] | None = None,
+    within: float = WITHIN,
     store: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> xr.Dataset:
-    """Final regret of every learner in every cell, and the ratios to the first learner.
+    """Final regret of every wrapper and of its base in every cell, and the ratios of the two.
 
     Args:
       states, delays, actions, horizons: the grid: S, d, K and T.
-      runs: per cell and learner, in the same worlds for all learners.
+      runs: per cell and learner, in the same worlds for all learners; on each problem, where the
+        family has several: then a run's regret is their mean.
       seed: the root seed.
-      family: (actions, states, delay) -> Environment.
-      learners: label -> learner; the first is the base. Default: `robust()`.
+      family: "utility" or "random" with fixed delays, or a function (actions, states, delay) ->
+        Environment.
+      learners: label -> wrapper, a learner with a `base`. Default: MetaBIO and MetaAdaBIO.
+      within: beyond the grid, play delays between its cells until those on both sides of an end of
+        the helpful ones are no further apart than this, relative to the smaller; or by one round.
       store: a folder for finished parts; the same call goes on where it was interrupted.
       progress: show bars.
     Returns:
-      A Dataset with final_regret [learner, actions, horizon, states, delay, run], and ratio, low
-      and high [wrapper, actions, horizon, states, delay] as in `ratios`.
+      A Dataset with final_regret and base_regret [wrapper, actions, horizon, states, delay, run],
+      and ratio, low and high [wrapper, actions, horizon, states, delay] as in `ratios`. What was
+      played beyond the grid has the dimension `cell`; see `helpful_delays`.
     """
-    counts = _increasing("states", states, 1)
+    counts = checks.increasing("states", states, 1)
     axes = {
-        "actions": _increasing("actions", actions, 2),
-        "delay": _increasing("delays", delays, 0),
-        "horizon": _increasing("horizons", horizons, 1),
+        "actions": checks.increasing("actions", actions, 2),
+        "horizon": checks.increasing("horizons", horizons, 1),
+        "delay": checks.increasing("delays", delays, 0),
     }
-    known = dict(robust() if learners is None else learners)
-    if len(known) < 2:
-        raise ValueError(f"learners must have a base and a wrapper, but got {list(known)}")
+    within = checks.number("within", within, 0)
+    known = _checked(wrappers() if learners is None else learners)
+    build = _builder(family)
+    for size in itertools.product(axes["actions"], counts, axes["delay"]):
+        build(*size, 0)  # a family that refuses a size does so before anything is played
+    play = partial(_play, build, family_of(family).instances, runs=runs, seed=seed,
+                   progress=progress)  # fmt: skip
     parts = [
-        sweep(
-            lambda actions, states, delay: family(actions, states, delay),
-            known,
-            axes | {"states": group},
-            runs=runs,
-            seed=seed,
-            rounds=1,
-            keep="finals",
-            store=part(store, f"states-{group[0]}-{group[-1]}"),
-            progress=progress,
-        )
+        play(known, axes | {"states": group}, store=part(store, f"states-{group[0]}-{group[-1]}"))
         for group in _groups(counts)
     ]
-    order = ("learner", "actions", "horizon", "states", "delay", "run")
-    finals = xr.concat([part.final_regret for part in parts], "states").transpose(*order)
-    data = ratios(finals, seed=seed)
-    return data.assign(final_regret=finals).assign_attrs(parts[0].attrs)
+    order = ("wrapper", "actions", "horizon", "states", "delay", "run")
+    finals = xr.concat(parts, "states").transpose(*order)
+    grid = finals.merge(ratios(finals, seed=seed)).assign_attrs(parts[0].attrs)
+    grid.attrs["problems"] = family_of(family).instances
+    return _refined(grid, known, play, within, seed, store)
 
 
-def _increasing(name: str, values: Sequence[int], least: int) -> list[int]:
-    """The values as integers, in order; an error where that is not what they are."""
-    found = [checks.integer(name, value, least) for value in values]
-    if not found or sorted(set(found)) != found:
-        raise ValueError(f"{name} must be increasing integers, but got {list(values)}")
-    return found
+def _checked(learners: Any) -> dict[str, Any]:
+    if not isinstance(learners, Mapping) or not learners:
+        raise TypeError(f"learners must map labels to wrappers, but got {learners!r}")
+    for name, learner in learners.items():
+        if not hasattr(checks.learner(f"learners[{name!r}]", learner), "base"):
+            raise ValueError(
+                f"learners must be wrappers, each around a base that it is compared with, but "
+                f"{name!r} is {type(learner).__name__}, which has none"
+            )
+    return dict(learners)
+
+
+def _builder(family: Any) -> Callable[[int, int, int, int], Environment]:
+    """(actions, states, delay, instance) -> Environment; a user's function gets the delay."""
+    found, law = family_of(family), FixedDelay if isinstance(family, str) else int
+    return lambda actions, states, delay, instance: problem(
+        found, actions, states, law(delay), instance
+    )
 
 
 def _groups(states: Sequence[int]) -> list[list[int]]:
@@ -109,61 +143,226 @@ def _groups(states: Sequence[int]) -> list[list[int]]:
     ]
 
 
-def ratios(
-    finals: xr.DataArray, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
+def _play(
+    build: Callable[..., Environment],
+    instances: int,
+    known: Mapping[str, Any],
+    axes: Mapping[str, Sequence[int]],
+    cells: Sequence[Cell] = (),
+    **options: Any,
 ) -> xr.Dataset:
-    """Ratios of mean final regret to that of the first learner, with percentile intervals.
+    """final_regret and base_regret [wrapper, *axes, run], means over the instances of the family.
+
+    cells: where there is an axis `cell`, what its numbers mean.
+    """
+    bases = {f"{name}, base": learner.base for name, learner in known.items()}
+
+    def on_grid(actions: int, states: int, delay: int, instance: int) -> Environment:
+        return build(actions, states, delay, instance)
+
+    def on_cell(cell: int, instance: int) -> Environment:
+        place = cells[cell]
+        return build(place.actions, place.states, place.delay, instance)
+
+    data = sweep(
+        on_cell if cells else on_grid,
+        {**known, **bases},
+        {**axes, "instance": list(range(instances))},
+        rounds=1,
+        keep="finals",
+        **options,
+    )
+    finals = data.final_regret.mean("instance").rename(learner="wrapper")
+    names = list(known)
+    both = {"final_regret": names, "base_regret": list(bases)}
+    return xr.Dataset(
+        {
+            what: finals.sel(wrapper=labels).assign_coords(wrapper=names)
+            for what, labels in both.items()
+        },
+        attrs=data.attrs,
+    )
+
+
+def ratios(
+    finals: xr.Dataset, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
+) -> xr.Dataset:
+    """Ratios of mean final regret, wrapper to its base, with percentile intervals.
 
     The interval of a cell is a bootstrap over its runs; base and wrapper keep their pairing.
 
-    finals: [learner, ..., run]. Returns ratio, low, high: [wrapper, ...].
+    finals: final_regret and base_regret [..., run]. Returns ratio, low, high: [...].
     """
-    values = finals.transpose(..., "run").values
-    cells = values.reshape(-1, values.shape[-1])  # [learner and cell, run]
-    means = resampled_means(list(cells), True, resamples, seed).reshape(
-        resamples, *values.shape[:-1]
-    )
+    both = [finals[name].transpose(..., "run") for name in ("final_regret", "base_regret")]
+    values = np.stack([one.values for one in both])  # [2, ..., run]
+    means = resampled_means(
+        list(values.reshape(-1, values.shape[-1])), True, resamples, seed
+    ).reshape(resamples, *values.shape[:-1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        resampled, ratio = means[:, 1:] / means[:, :1], values[1:].mean(-1) / values[:1].mean(-1)
+        ratio, resampled = np.divide(*values.mean(-1)), means[:, 0] / means[:, 1]
     low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    wrappers = finals.isel(learner=slice(1, None), run=0, drop=True).rename(learner="wrapper")
+    shape = both[0].isel(run=0, drop=True)
     named = {"ratio": ratio, "low": low, "high": high}
-    return xr.Dataset({name: wrappers.copy(data=value) for name, value in named.items()})
+    return xr.Dataset({name: shape.copy(data=value) for name, value in named.items()})
 
 
-def helpful_delays(data: xr.Dataset, wrapper: str, which: str = "ratio") -> xr.DataArray:
-    """The delays around its best one at which a wrapper is no worse than the base.
+# --- from a grid to its lines
+
+
+def _refined(
+    data: xr.Dataset,
+    known: Mapping[str, Any],
+    play: Callable[..., xr.Dataset],
+    within: float,
+    seed: int,
+    store: str | os.PathLike[str] | None,
+) -> xr.Dataset:
+    """Halve the stretches in which an end of the helpful delays lies until they are short."""
+    step = 0
+    while sought := _sought(data, within):
+        found = []
+        for (wrapper, *size), own in itertools.groupby(
+            sorted(sought, key=lambda one: (_kind(one), one)), _kind
+        ):
+            cells, name = [cell for _, cell in own], data.wrapper.values[wrapper]
+            played = play(
+                {name: known[name]},
+                {"cell": list(range(len(cells)))},
+                cells,
+                horizon=cells[0].horizon,
+                store=part(store, "-".join(map(str, ["step", step, wrapper, *size]))),
+            ).sel(wrapper=name, drop=True)
+            found.append(_labelled(ratios(played, seed=seed), name, cells))
+        data, step = _with_cells(data, found), step + 1
+    return data
+
+
+def _kind(sought: tuple[int, Cell]) -> tuple[int, int, int, int]:
+    """What one program plays: the wrapper, T, K and the size of the arrays of states."""
+    wrapper, cell = sought
+    return wrapper, cell.horizon, cell.actions, int(np.searchsorted(SIZES, cell.states))
+
+
+def _sought(data: xr.Dataset, within: float) -> set[tuple[int, Cell]]:
+    """Delays halfway between two that are on both sides of an end and too far apart: the number of
+    a wrapper, and where it is to play.
+    """
+    found = set()
+    for (number, name), row in itertools.product(enumerate(data.wrapper.values), _rows(data)):
+        line = line_of(data, name, *row)
+        for flag in line.flags.values():
+            for inside, outside in _brackets(line, flag):
+                low, high = sorted((line.delays[inside], line.delays[outside]))
+                if inside != outside and high - low > max(1, within * low):
+                    middle = np.expm1((np.log1p(low) + np.log1p(high)) / 2)
+                    between = int(np.clip(round(middle), low + 1, high - 1))
+                    found.add((number, Cell(*row, between)))
+    return found
+
+
+def _labelled(cells: xr.Dataset, wrapper: str, places: Sequence[Cell]) -> xr.Dataset:
+    """Ratios of cells beyond the grid, with names that do not meet those of the grid."""
+    about = {"wrapper": np.full(len(places), wrapper)}
+    about |= {name: np.array([getattr(one, name) for one in places]) for name in Cell._fields}
+    named = cells.drop_vars([*cells.coords]).rename({name: f"cell_{name}" for name in cells})
+    return named.assign({f"cell_{name}": ("cell", values) for name, values in about.items()})
+
+
+def _with_cells(data: xr.Dataset, found: Sequence[xr.Dataset]) -> xr.Dataset:
+    """The grid, and all that was played beyond it."""
+    before = [data[[name for name in data if "cell" in data[name].dims]]]
+    cells = xr.concat([*(one for one in before if one.sizes), *found], "cell")
+    grid = data.drop_dims("cell", errors="ignore")
+    return grid.merge(cells).assign_attrs(data.attrs)
+
+
+def _rows(data: xr.Dataset) -> Iterator[tuple[int, int, int]]:
+    """K, T and S of each row of the grid."""
+    return itertools.product(*(data[name].values.tolist() for name in Cell._fields[:3]))
+
+
+def line_of(data: xr.Dataset, wrapper: str, actions: int, horizon: int, states: int) -> Line:
+    """All that was played at one K, T and S, on the grid and beyond. data: of `phase_diagram`."""
+    place = {"actions": actions, "horizon": horizon, "states": states}
+    names = ("delay", "ratio", "low", "high")
+    columns = data.sel(place | {"wrapper": wrapper})
+    values = np.stack([np.asarray(columns[name], float) for name in names])  # [4, cells]
+    if "cell" in data.dims:
+        mine = data.cell_wrapper.values == wrapper
+        for name, value in place.items():
+            mine &= data[f"cell_{name}"].values == value
+        more = np.stack([np.asarray(data[f"cell_{name}"], float)[mine] for name in names])
+        values = np.concatenate([values, more], axis=1)
+    return Line(*values[:, np.argsort(values[0])])
+
+
+def _brackets(line: Line, flag: np.ndarray) -> list[tuple[int, int]]:
+    """(inside, outside) of the stretch of flagged cells around the least ratio, at both its ends.
+
+    Outside is the first cell that is not flagged, or the last one inside where the grid ends. None
+    at all where the cell of the least ratio is not flagged. flag: bool [cells].
+    """
+    best = int(np.argmin(line.ratio))
+    if not flag[best]:
+        return []
+    ends = []
+    for step, last in ((-1, 0), (1, len(flag) - 1)):
+        inside = best
+        while inside != last and flag[inside + step]:
+            inside += step
+        ends.append((inside, inside if inside == last else inside + step))
+    return ends
+
+
+def helpful_delays(data: xr.Dataset, wrapper: str) -> xr.DataArray:
+    """The delays around its best one at which a wrapper has less regret than its base.
 
     At short delays there is nothing to gain, at very long ones no learner learns: where states
-    help, they do so from one delay to another (the dimension `end`). Between two cells the
-    logarithm of the ratio is a straight line over that of 1 + d. NaN where the base wins at every
-    delay; the first or last delay of the grid where the range goes on beyond it. [..., states, 2].
-    which: "ratio"; or an end of its interval: "high" for the delays at which the wrapper is surely
-    no worse, "low" for those at which it may not be.
+    help, they do so from one delay to another, the dimension `end`. The dimension `reach` has the
+    line and its band. line: where the ratio is 1, interpolated between the two delays next to it
+    that were played. surely: the outermost delay up to which the 95 % interval of every delay that
+    was played lies below 1. perhaps: the next one at which it does not reach below 1. Both were
+    played: the band has the noise of the cells and the distance between them. NaN where the base
+    wins at every delay (or surely does not lose); the first or last delay of the grid where the
+    range goes on beyond it. [actions, horizon, states, end, reach].
     """
-    values = data[which].sel(wrapper=wrapper).transpose(..., "delay")
-    x = np.log1p(np.asarray(data["delay"], float))
-    logs = np.log(np.maximum(values.values, np.finfo(float).tiny))  # a regret may be negative
-    found = np.apply_along_axis(_below, -1, logs, x)
-    dims, coords = values.isel(delay=0, drop=True).dims, values.drop_vars("delay").coords
-    return xr.DataArray(found, coords | {"end": ["from", "to"]}, (*dims, "end"))
+    names = Cell._fields[:3]
+    ends = [_ends(line_of(data, wrapper, *row)) for row in _rows(data)]
+    shape = (*(data.sizes[name] for name in names), len(ENDS), len(REACHES))
+    coords = {name: data[name].values for name in names} | {"end": [*ENDS], "reach": [*REACHES]}
+    return xr.DataArray(np.reshape(ends, shape), coords, (*names, "end", "reach"))
 
 
-def _below(values: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """[2]: the ends of the stretch around the least value that is not above 0, as delays."""
-    best = int(np.argmin(values))
-    if not values[best] <= 0:
-        return np.array([np.nan, np.nan])
-    ends = []
-    for side in (np.arange(best, -1, -1), np.arange(best, len(values))):
-        above = np.flatnonzero(values[side] > 0)
-        ends.append(
-            _crossing(values, x, *side[above[0] - 1 : above[0] + 1]) if above.size else x[side[-1]]
-        )
-    return np.expm1(ends)
+def _ends(line: Line) -> np.ndarray:
+    """[2, 3]: for both ends the delays of `REACHES`."""
+    found = np.full((len(ENDS), len(REACHES)), np.nan)
+    for column, (reach, flag) in enumerate(line.flags.items()):
+        for end, (inside, outside) in enumerate(_brackets(line, flag)):
+            found[end, column] = {
+                "surely": line.delays[inside],
+                "line": _crossing(line, inside, outside),
+                "perhaps": line.delays[outside],
+            }[reach]
+    return found
 
 
-def _crossing(values: np.ndarray, x: np.ndarray, inside: int, outside: int) -> float:
-    """Where the line between two points meets 0."""
-    share = values[inside] / (values[inside] - values[outside])
-    return float(x[inside] + share * (x[outside] - x[inside]))
+def _crossing(line: Line, inside: int, outside: int) -> float:
+    """The delay at which the ratio is 1: its logarithm is straight over that of 1 + d."""
+    if inside == outside:
+        return float(line.delays[inside])
+    x = np.log1p(line.delays[[inside, outside]])
+    y = np.log(np.maximum(line.ratio[[inside, outside]], np.finfo(float).tiny))  # may be negative
+    return float(np.expm1(x[0] + y[0] / (y[0] - y[1]) * (x[1] - x[0])))
+
+
+def undecided(line: Line) -> list[tuple[float, float]]:
+    """Stretches of delays, each from one that was played to the next, of which both ends do not
+    surely lie on the same side of 1.
+    """
+    side = np.where(line.high < 1, -1, np.where(line.low >= 1, 1, 0))  # [cells]
+    same = (side[1:] == side[:-1]) & (side[1:] != 0)
+    return [
+        (float(low), float(high))
+        for low, high, agree in zip(line.delays[:-1], line.delays[1:], same, strict=True)
+        if not agree
+    ]

@@ -1,0 +1,59 @@
+"""Families of problems of a given size: what a study plays where the user's problem is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxbio import checks
+from jaxbio.environment.environment import Environment
+from jaxbio.environment.instances import make_environment
+from jaxbio.environment.losses import BernoulliLosses
+from jaxbio.environment.mappings import StochasticMapping
+
+
+class Family(NamedTuple):
+    """build: (actions, states, delays, instance) -> Environment; instances: how many there are."""
+
+    build: Callable[[int, int, Any, int], Environment]
+    instances: int = 1
+
+
+def utility(actions: int, states: int, delays: Any, instance: int = 0) -> Environment:
+    """The family of Experiments 3 and 5: one good action and one good state. One instance."""
+    return make_environment("paper-utility", actions=actions, states=states, delays=delays)
+
+
+def drawn(actions: int, states: int, delays: Any, instance: int) -> Environment:
+    """Rows of the mapping uniform on the simplex, mean losses uniform on [0, 1]."""
+    generator = np.random.default_rng([instance, actions, states])
+    mapping = StochasticMapping(generator.dirichlet(np.ones(states), actions))
+    return Environment(mapping, BernoulliLosses(generator.random(states)), delays)
+
+
+FAMILIES = {"utility": Family(utility), "random": Family(drawn, 8)}
+
+
+def family_of(given: str | Callable[..., Any]) -> Family:
+    """By name, or of a function (actions, states, delays) -> Environment."""
+    if isinstance(given, str):
+        return FAMILIES[checks.choice("family", given, tuple(FAMILIES))]
+    if not callable(given):
+        raise TypeError(
+            f"family must be one of {', '.join(map(repr, FAMILIES))} or a function of actions, "
+            f"states and delays, but got {given!r}"
+        )
+    return Family(lambda actions, states, delays, _: given(actions, states, delays))
+
+
+def problem(family: Family, actions: int, states: int, delays: Any, instance: int) -> Environment:
+    """One problem of a family; an error where that is not what it makes."""
+    made = family.build(actions, states, delays, instance)
+    if not isinstance(made, Environment):
+        raise TypeError(
+            f"family must make an Environment, but for {actions} actions, {states} states and "
+            f"delays {delays} it made {made!r}"
+        )
+    return made

@@ -1,0 +1,228 @@
+"""Advice: winners, ties, who counts as robust, time, and what is refused."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxbio as jb
+from jaxbio.figures.advice import advice as draw_advice
+from jaxbio.lab.advise import LEVEL, LOOKS, _advice, advise
+from jaxbio.lab.contestants import contestants, is_robust
+from jaxbio.lab.families import FAMILIES
+from jaxbio.plot import Look
+
+lab_advise = importlib.import_module("jaxbio.lab.advise")
+
+
+def problem(**changes: Any) -> dict[str, Any]:
+    given = {"actions": 2, "states": 2, "horizon": 400, "delays": jb.FixedDelay(5)}
+    return given | {"progress": False} | changes
+
+
+def test_advice_names_the_winner_and_stops_early() -> None:
+    learners = {"UCB1": jb.UCB1(), "idle": jb.UCB1(exploration=1e6)}
+    found = advise(**problem(learners=learners, seconds=600))
+    assert found.overall.winner == "UCB1"
+    assert found.runs == 32
+    assert found.robust is None
+    drawn = draw_advice(found.overall, "a title", Look())
+    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == ["idle", "UCB1"]
+
+
+def test_equals_are_too_close_to_call() -> None:
+    """Different worlds for the same learner are not possible here, so it plays twice the same."""
+    learners = {"one": jb.DAdaExp3(), "other": jb.DAdaExp3()}
+    found = advise(**problem(learners=learners, seconds=600, looks=3, first=8))
+    assert found.overall.winner is None
+    assert found.robust is not None
+    assert not found.decided
+    assert found.runs == 8 * 4
+    assert found.overall.level == pytest.approx(0.05 / 3)
+
+
+def test_noisy_near_equals_are_too_close_to_call() -> None:
+    """Regrets differ from run to run, by more than they do on average."""
+    learners = {"a": jb.UCB1(exploration=2.0), "b": jb.UCB1(exploration=2.02)}
+    found = advise(**problem(learners=learners, seconds=600, looks=3))
+    assert found.runs == 128
+    assert found.overall.winner is None
+    assert found.overall.contenders in (("a", "b"), ("b", "a"))
+    assert found.overall.rows[1].behind_high > 0 > found.overall.rows[1].behind_low
+    assert "too close to call between" in found.overall.verdict
+
+
+def looks_at_equals(generator: np.random.Generator) -> Iterator[bool]:
+    """Look by look: is a winner named? Two learners of the same mean, the most that can be named
+    among equals: with more of them the best has to be told from all. Runs are paired.
+    """
+    known = {"one": jb.UCB1(), "other": jb.UCB1()}
+    finals = {name: np.empty(0) for name in known}
+    for look in range(LOOKS):
+        shared = generator.normal(0, 1, 32 * 2 ** max(look - 1, 0))
+        for name in known:
+            own = shared + generator.normal(0, 1, shared.size)
+            finals[name] = np.concatenate([finals[name], 100 + own])
+        found = _advice(finals, known, LEVEL / LOOKS, 0.0, resamples=50)
+        yield found.overall.winner is not None
+
+
+@pytest.mark.slow
+def test_looking_often_does_not_make_a_winner_of_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among 400 comparisons of equals at most 5 % may name a winner at any look: 20 at the level,
+    and more than 35 have a probability of 6e-4. (It is 13; with the full level at each look it
+    would be 78.)
+    """
+    module = importlib.import_module("jaxbio.compare")
+    monkeypatch.setattr(module, "interval", lambda *_: (0.0, 0.0))  # slow, and decides nothing
+    generator = np.random.default_rng(1)
+    named = sum(any(looks_at_equals(generator)) for _ in range(400))
+    assert named <= 35
+
+
+def test_who_is_robust_is_a_matter_of_type() -> None:
+    assert {name for name, one in contestants().items() if is_robust(one)} == {
+        "DAda-Exp3",
+        "MetaBIO",
+        "MetaAdaBIO",
+    }
+    names = [name for name in jb.learner_names() if is_robust(jb.make_learner(name))]
+    assert names == [
+        "dada-exp3",
+        "dada-exp3-skipping",
+        "tsallis-inf",
+        "exp3",
+        "metabio",
+        "metabio-skipping",
+        "metabio-tsallis",
+        "metaadabio",
+        "metaadabio-tsallis",
+        "bold-exp3",
+    ]
+    assert not is_robust(jb.MetaBIO(jb.UCB1()))
+
+
+def test_labels_do_not_decide_who_is_robust() -> None:
+    learners = {
+        "mine": jb.make_learner("metabio-skipping"),
+        "base": jb.DAdaExp3(),
+        "metabio": jb.UCB1(),
+    }
+    found = advise(**problem(learners=learners, seconds=0, first=8))
+    assert found.robust is not None
+    assert sorted(row.name for row in found.robust.rows) == ["base", "mine"]
+    assert found.robust.level == found.overall.level == pytest.approx(0.05 / 6 / 2)
+
+
+# --- time
+
+
+class Clock:
+    """Games take what they are told to, and every sweep is made up: all learners are equal."""
+
+    def __init__(self, first: float, per_game: float) -> None:
+        self.now, self.first, self.per_game, self.games = 0.0, first, per_game, []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sweep(self, build: Any, learners: Any, axes: Any, *, runs: int, **_: Any) -> xr.Dataset:
+        self.now += runs * self.per_game + self.first * (not self.games)
+        self.games.append(runs)
+        shape = (len(learners), len(axes["instance"]), runs)
+        made = ("learner", "instance", "run"), np.ones(shape)
+        return xr.Dataset({"final_regret": made}, {"learner": list(learners)})
+
+
+@pytest.mark.parametrize(
+    ("first", "per_game", "seconds", "games"),
+    [
+        (5.0, 0.01, 9.0, [32, 32, 64, 128]),  # compiling takes long: look 4 would end at 10.12
+        (0.0, 1.0, 45.0, [32]),  # a second one might take as long, and end at 64
+        (0.0, 1.0, 100.0, [32, 32]),
+        (20.0, 0.1, 45.0, [32, 32, 64]),
+        (1.0, 0.0, 45.0, [32, 32, 64, 128, 256, 512]),
+        (1.0, 0.0, 0.0, [32]),
+    ],
+)
+def test_no_look_begins_that_time_does_not_allow(
+    monkeypatch: pytest.MonkeyPatch,
+    first: float,
+    per_game: float,
+    seconds: float,
+    games: list[int],
+) -> None:
+    clock = Clock(first, per_game)
+    monkeypatch.setattr(lab_advise, "sweep", clock.sweep)
+    monkeypatch.setattr(lab_advise, "time", clock)
+    found = advise(**problem(seconds=seconds))
+    assert clock.games == games
+    assert found.runs == sum(games)
+    assert clock.now <= max(seconds * 4 / 3, first + 32 * per_game)
+
+
+def test_advice_goes_on_where_it_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = problem(seconds=600, looks=2, first=8, store=tmp_path)
+    given["learners"] = {"one": jb.DAdaExp3(), "other": jb.DAdaExp3()}
+    first = advise(**given)
+    monkeypatch.setattr(importlib.import_module("jaxbio.sweep"), "play_block", None)
+    assert advise(**given).overall == first.overall
+
+
+# --- families and what is refused
+
+
+def test_random_problems_differ_and_come_back() -> None:
+    build, instances = FAMILIES["random"]
+    made = [build(3, 4, jb.FixedDelay(1), i).mapping.P for i in range(instances)]
+    assert len({table.tobytes() for table in made}) == instances
+    np.testing.assert_array_equal(made[1], build(3, 4, jb.FixedDelay(9), 1).mapping.P)
+
+
+def test_a_family_of_the_users() -> None:
+    """Two actions that cost 0 and 1: the idle learner pays for half of its rounds."""
+    asked = []
+
+    def family(actions: int, states: int, delays: Any) -> jb.Environment:
+        asked.append((actions, states, delays))
+        return jb.Environment(
+            jb.StochasticMapping(np.eye(2)), jb.ConstantLosses([0.0, 1.0]), delays
+        )
+
+    learners = {"UCB1": jb.UCB1(), "idle": jb.UCB1(exploration=1e6)}
+    found = advise(**problem(learners=learners, seconds=0, first=8, family=family))
+    assert [size[:2] for size in asked] == [(2, 2)]
+    assert isinstance(asked[0][2], jb.FixedDelay)
+    assert found.overall["idle"].mean == pytest.approx(200, abs=20)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"learners": {"x": jb.UCB1()}}, r"learners must be two or more, but got \['x'\]"),
+        ({"learners": [jb.UCB1()]}, "learners must map labels to learners, but got"),
+        ({"learners": {"x": jb.UCB1, "y": jb.UCB1()}}, r"learners\['x'\] must be a learner"),
+        ({"actions": "a", "family": "random"}, "actions must be an integer, but got 'a'"),
+        ({"states": 0, "family": "random"}, "states must be at least 1, but got 0"),
+        ({"family": "odd"}, "family must be one of 'utility', 'random', but got 'odd'"),
+        ({"family": 3}, "family must be one of .* or a function"),
+        ({"delays": 5}, "delays must be such as FixedDelay"),
+        ({"seed": "x"}, "seed must be an integer, but got 'x'"),
+    ],
+)
+def test_bad_questions_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        advise(**problem(**change))
+
+
+def test_a_comparison_has_a_number_for_a_seed() -> None:
+    with pytest.raises(TypeError, match="seed must be an integer, but got 'x'"):
+        jb.compare({"a": [1.0, 2.0], "b": [2.0, 4.0]}, seed="x")  # type: ignore[arg-type]
