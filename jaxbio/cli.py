@@ -259,6 +259,7 @@ def _add_tune(commands: Any) -> None:
     _numbers(made, runs=512)
     made.add_argument("--steps", type=int, default=40, help="of the search (40)")
     made.add_argument("--held-out", type=int, default=2048, help="runs of the comparison (2048)")
+    _folder(made, "tune")
     _store(made)
     _figure(made)
 
@@ -321,13 +322,18 @@ def _add_study(
     made = _add(commands, name, about, command, example)
     made.add_argument("--runs", type=int, default=runs, help=f"at each point ({runs})")
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
-    folder = Path("results") / name
-    made.add_argument("--folder", type=Path, default=folder, help="of figures and data")
+    _folder(made, name)
     return made
 
 
+def _folder(made: argparse.ArgumentParser, name: str) -> None:
+    folder = Path("results") / name
+    made.add_argument("--folder", type=Path, default=folder, help=f"of what is made ({folder})")
+
+
 def _store(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--store", type=Path, help="of finished parts: the same command goes on")
+    about = "of finished parts: the same command goes on (of a study: in its folder)"
+    made.add_argument("--store", type=Path, help=about)
 
 
 def _fixed(made: argparse.ArgumentParser, delay: int) -> None:
