@@ -8,9 +8,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbio.lab.series import AXES, UNIFORM
-from jaxbio.plot import End, Look, colours, label_ends, panels, room_for, thousands, ticks_at
+from jaxbio.plot import (
+    DASHES,
+    End,
+    Look,
+    colours,
+    label_ends,
+    panels,
+    room_for,
+    thousands,
+    ticks_at,
+)
 
-DASHES = (0, (5, 2.5))
 MARKS = {  # of matplotlib, and the same as a letter
     "hard-states": ("o", "●"),
     "hard-actions": ("o", "●"),
@@ -101,4 +110,5 @@ def _rate(axes: Axes, line: xr.Dataset, look: Look) -> End:
     moved = rate * np.exp(np.mean(np.log(mean[mean > 0] / rate[mean > 0])))
     axes.plot(x, moved, color=look.theme.ink, linewidth=1.2, linestyle=DASHES)
     sign = _mark(str(line.problem.values))[1]
-    return End(f"{sign} rate {float(line.rate_slope):.2f}", float(moved[-1]), look.theme.ink)
+    text = f"{sign} rate {float(line.rate_slope):.2f}"
+    return End(text, float(moved[-1]), look.theme.ink, DASHES)
