@@ -35,6 +35,7 @@ from jaxbio.commands import (
 )
 from jaxbio.experiments.experiment import Options
 from jaxbio.lab.advise import FAMILIES
+from jaxbio.lab.beyond import CHANGES, MEMORIES
 from jaxbio.lab.series import HORIZON, VALUES
 from jaxbio.learners.exp3 import TUNINGS
 
@@ -361,7 +362,13 @@ def _add_regimes(commands: Any) -> None:
 def _add_beyond(commands: Any) -> None:
     about = "mappings that change, an unknown horizon, unknown states"
     example = "jaxbio beyond --runs 200"
-    _fixed(_add_study(commands, "beyond", about, beyond.study, example, runs=50), delay=50)
+    made = _add_study(commands, "beyond", about, beyond.study, example, runs=50)
+    _fixed(made, delay=50)
+    made.add_argument(
+        "--changes", type=int, nargs="+", default=list(CHANGES), help="of the mapping"
+    )
+    lengths = "after which learners forget, in phases"
+    made.add_argument("--memories", type=float, nargs="+", default=list(MEMORIES), help=lengths)
 
 
 def _add_guarantees(commands: Any) -> None:
