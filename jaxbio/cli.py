@@ -36,6 +36,7 @@ from jaxbio.commands import (
 from jaxbio.experiments.experiment import Options
 from jaxbio.lab.advise import FAMILIES
 from jaxbio.lab.beyond import CHANGES, MEMORIES
+from jaxbio.lab.regimes import DELAYS
 from jaxbio.lab.series import HORIZON, VALUES
 from jaxbio.learners.exp3 import TUNINGS
 
@@ -356,7 +357,11 @@ def _add_phase(commands: Any) -> None:
 def _add_regimes(commands: Any) -> None:
     about = "mappings and losses, each stochastic or adversarial"
     example = "jaxbio regimes --runs 200 --delay 200"
-    _fixed(_add_study(commands, "regimes", about, regimes.study, example, runs=50), delay=100)
+    made = _add_study(commands, "regimes", about, regimes.study, example, runs=50)
+    _fixed(made, delay=100)
+    made.add_argument(
+        "--delays", type=int, nargs="+", default=list(DELAYS), help="of the 2nd figure"
+    )
 
 
 def _add_beyond(commands: Any) -> None:

@@ -15,8 +15,9 @@ import jaxbio as jb
 from jaxbio import cli, rng
 from jaxbio.commands import rates as command
 from jaxbio.lab import rates
+from jaxbio.lab.adversaries import coins
 from jaxbio.lab.intervals import of_mean
-from jaxbio.lab.rates import coins, fitted, measure_rates, slope
+from jaxbio.lab.rates import fitted, measure_rates, slope
 from jaxbio.lab.series import PROBLEMS, UNIFORM, Series, default_series
 
 X = np.array([10.0, 20.0, 40.0, 80.0])

@@ -18,16 +18,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbio import checks, rng
+from jaxbio import checks
 from jaxbio.environment.environment import MAX_HORIZON
+from jaxbio.lab.adversaries import RUNS_PER_INSTANCE, play_instances
 from jaxbio.lab.intervals import of_mean
 from jaxbio.lab.series import HORIZON, VALUES, Series, default_series, learner
 from jaxbio.statistics import CONFIDENCE, RESAMPLES, resampled_means
 from jaxbio.store import part
 from jaxbio.sweep import sweep
-from jaxbio.workers import bar
-
-RUNS_PER_INSTANCE = 8  # of problems with seeds
 
 
 @dataclass(frozen=True)
@@ -111,48 +109,22 @@ def _played(
     one: Series, runs: int, seed: int, delta: float, store: Path | None, progress: bool
 ) -> dict[str, np.ndarray]:
     """learner -> [points, units]: final regret of a run, or its mean over those of an instance."""
-    learners = {name: learner(name, delta) for name in one.learners}
-    play = partial(
-        sweep,
-        learners=learners,
-        axes={one.axis: list(one.values)},
-        horizon=one.fixed.get("horizon"),
-        rounds=1,
-        keep="finals",
-    )
+    given: Any = {
+        "learners": {name: learner(name, delta) for name in one.learners},
+        "axes": {one.axis: list(one.values)},
+        "horizon": one.fixed.get("horizon"),
+        "rounds": 1,
+        "keep": "finals",
+        "seed": seed,
+        "store": store,
+        "progress": progress,
+    }
     if one.problem.seeded:
-        regret = _in_instances(one, runs // RUNS_PER_INSTANCE, seed, store, progress, play)
+        count = runs // RUNS_PER_INSTANCE
+        regret = play_instances(lambda coins: partial(one.environment, seed=coins), count, **given)
     else:
-        regret = play(one.environment, runs=runs, seed=seed, store=store, progress=progress)
-        regret = regret.final_regret
+        regret = sweep(one.environment, runs=runs, **given).final_regret
     return {name: regret.sel(learner=name).values for name in one.learners}
-
-
-def _in_instances(
-    one: Series, count: int, seed: int, store: Path | None, progress: bool, play: Any
-) -> xr.DataArray:
-    """[learner, points, instances]: mean regret over the runs of each instance.
-
-    An instance has a stream of the root seed of its own, for the adversary's coins and for the
-    runs, so that instances are independent; its learners meet the same runs.
-    """
-    rounds = sum(one.point(value)["horizon"] for value in one.values) * len(one.learners)
-    means = []
-    with bar(count * rounds * RUNS_PER_INSTANCE, progress) as shown:
-        for number in range(count):
-            key = rng.stream_key(seed, number)
-            instance = partial(one.environment, seed=coins(key))
-            place = part(store, f"instance-{number}")
-            data = play(instance, runs=RUNS_PER_INSTANCE, seed=key, store=place, progress=False)
-            means.append(data.final_regret.mean("run"))
-            shown.update(rounds * RUNS_PER_INSTANCE)
-    return xr.concat(means, "instance").transpose("learner", one.axis, "instance")
-
-
-def coins(key: Any) -> int:
-    """The seed of an adversary: the two words of a key as one integer."""
-    high, low = (int(word) for word in rng.root_words(key))
-    return high << 32 | low
 
 
 @dataclass(frozen=True)
