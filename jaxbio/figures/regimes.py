@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 from jaxbio.figures.curves import curves
 from jaxbio.plot import (
@@ -47,7 +48,7 @@ def delays(data: xr.Dataset, look: Look) -> Figure:
     figure, axes = panels(
         [str(regime) for regime in data.regime.values],
         look,
-        heading="With stochastic losses states take the delay out of the rate",
+        heading="Regret over the delay: states help where losses are stochastic",
         note=f"Mean final regret over the delay with its 95 % interval, T = "
         f"{data.attrs['horizon']:,}, {data.attrs['runs']:,} runs each. Dashed: the paper's rates, "
         "moved to the first point of DAda-Exp3 (without states) and of MetaBIO (with).",
@@ -75,6 +76,10 @@ def _over_delays(axes: Axes, data: xr.Dataset, look: Look) -> None:
         axes.plot(x, moved, color=look.theme.ink, linewidth=1.2, linestyle=DASHES)
         ends.append(End(RATES[seen], float(moved[-1]), look.theme.ink, DASHES))
     ticks_at(axes, x.tolist())
+    lowest = data.regret_mean.where(data.regret_mean > 0).min()
+    axes.set_ylim(bottom=float(lowest) / 1.5)  # an interval may reach below 0
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_minor_locator(NullLocator())
     thousands(axes, "y")
     label_ends(axes, ends, look)
 
