@@ -32,7 +32,7 @@ WORDS = {"horizon": "horizon T", "states": "number of states S", "delay": "delay
 
 
 def slopes(data: xr.Dataset, look: Look) -> Figure:
-    """Mean regret with its interval, the fitted line, and the paper's rate as a dashed line.
+    """Mean regret with its interval, the fitted line, and the problem's rate as a dashed line.
 
     data: as `measure_rates` returns it.
     """
@@ -44,8 +44,8 @@ def slopes(data: xr.Dataset, look: Look) -> Figure:
         look,
         heading="How regret grows, and how the paper's rates do",
         note=f"Mean final regret of {data.attrs['runs']:,} runs with 95 % intervals. Numbers: the "
-        f"slope of the line through the points{intervals}. Dashed: the paper's rate for the "
-        "problem, moved to the height of the first learner.",
+        f"slope of the line through the points{intervals}. Dashed: the rate that a hard problem is "
+        "made for, or else that of the paper's table, moved to the height of the first learner.",
         right=room_for(texts),
         height=3.3,
         pad=11,
