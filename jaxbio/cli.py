@@ -34,7 +34,9 @@ from jaxbio.commands import (
     tuning,
 )
 from jaxbio.experiments.experiment import Options
+from jaxbio.lab.beyond import CHANGES, MEMORIES
 from jaxbio.lab.families import FAMILIES
+from jaxbio.lab.regimes import DELAYS
 from jaxbio.lab.series import HORIZON, VALUES
 from jaxbio.learners.exp3 import TUNINGS
 
@@ -259,6 +261,7 @@ def _add_tune(commands: Any) -> None:
     _numbers(made, runs=512)
     made.add_argument("--steps", type=int, default=40, help="of the search (40)")
     made.add_argument("--held-out", type=int, default=2048, help="runs of the comparison (2048)")
+    _folder(made, "tune")
     _store(made)
     _figure(made)
 
@@ -322,13 +325,18 @@ def _add_study(
     made = _add(commands, name, about, command, example)
     made.add_argument("--runs", type=int, default=runs, help=f"at each point ({runs})")
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
-    folder = Path("results") / name
-    made.add_argument("--folder", type=Path, default=folder, help="of figures and data")
+    _folder(made, name)
     return made
 
 
+def _folder(made: argparse.ArgumentParser, name: str) -> None:
+    folder = Path("results") / name
+    made.add_argument("--folder", type=Path, default=folder, help=f"of what is made ({folder})")
+
+
 def _store(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--store", type=Path, help="of finished parts: the same command goes on")
+    about = "of finished parts: the same command goes on (of a study: in its folder)"
+    made.add_argument("--store", type=Path, help=about)
 
 
 def _fixed(made: argparse.ArgumentParser, delay: int) -> None:
@@ -354,13 +362,23 @@ def _add_phase(commands: Any) -> None:
 def _add_regimes(commands: Any) -> None:
     about = "mappings and losses, each stochastic or adversarial"
     example = "jaxbio regimes --runs 200 --delay 200"
-    _fixed(_add_study(commands, "regimes", about, regimes.study, example, runs=50), delay=100)
+    made = _add_study(commands, "regimes", about, regimes.study, example, runs=50)
+    _fixed(made, delay=100)
+    made.add_argument(
+        "--delays", type=int, nargs="+", default=list(DELAYS), help="of the 2nd figure"
+    )
 
 
 def _add_beyond(commands: Any) -> None:
     about = "mappings that change, an unknown horizon, unknown states"
     example = "jaxbio beyond --runs 200"
-    _fixed(_add_study(commands, "beyond", about, beyond.study, example, runs=50), delay=50)
+    made = _add_study(commands, "beyond", about, beyond.study, example, runs=50)
+    _fixed(made, delay=50)
+    made.add_argument(
+        "--changes", type=int, nargs="+", default=list(CHANGES), help="of the mapping"
+    )
+    lengths = "after which learners forget, in phases"
+    made.add_argument("--memories", type=float, nargs="+", default=list(MEMORIES), help=lengths)
 
 
 def _add_guarantees(commands: Any) -> None:

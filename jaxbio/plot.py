@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -52,6 +53,7 @@ REGISTERED = {  # the same learners by the names of `make_learner`
     "metabio-skipping": "MetaBIO, skipping",
 }
 LEARNER_DASHES = {"MetaBIO, skipping": (0, (4, 2)), "MetaBIO, Tsallis-INF": (0, (6, 1.5))}
+DASHES = (0, (5, 2.5))  # of what is not measured, or of a variant of a learner
 SPARE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
 
 
@@ -91,11 +93,14 @@ class Look:
 
 
 class End(NamedTuple):
-    """A label at the right border: text at height y (of the data) in the colour of its line."""
+    """A label at the right border: text at height y (of the data), joined to its line by a piece
+    of the same colour and dashes.
+    """
 
     text: str
     y: float
     colour: str
+    dash: Any = "-"
 
 
 def style(look: Look) -> dict[Any, Any]:
@@ -287,7 +292,8 @@ def label_ends(axes: Axes, ends: Sequence[End], look: Look) -> None:
     for end, start, placed in zip(ends, wanted, spread(wanted, LINE_HEIGHT, height), strict=True):
         x = [1 + 3 / width, 1 + 14 / width, 1 + 20 / width]
         y = [start / height, placed / height, placed / height]
-        axes.plot(x, y, color=end.colour, linewidth=1.4, transform=axes.transAxes, clip_on=False)
+        axes.plot(x, y, color=end.colour, linewidth=1.4, linestyle=end.dash,
+                  transform=axes.transAxes, clip_on=False)  # fmt: skip
         axes.annotate(
             end.text,
             (1 + 24 / width, placed / height),
@@ -385,21 +391,36 @@ def save_as(figure: Figure, path: Path) -> None:
 
 
 def _save_png(figure: Figure, path: Path) -> None:
-    """256 colours are enough for lines and letters, and take a third of the space."""
+    """256 colours are enough for lines and letters, and take a third of the space; a figure whose
+    colours are numbers keeps them all.
+    """
     figure.set_dpi(DPI)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    palette, indices = _few_colours(np.asarray(canvas.buffer_rgba())[..., :3])
-    image = Image.fromarray(indices, "P")
-    image.putpalette(palette.tobytes())
+    pixels = np.asarray(canvas.buffer_rgba())[..., :3]
+    if _colours_are_numbers(figure):
+        image = Image.fromarray(pixels)
+    else:
+        palette, indices = _few_colours(pixels)
+        image = Image.fromarray(indices, "P")
+        image.putpalette(palette.tobytes())
     image.save(path, dpi=(DPI, DPI))
+
+
+def _colours_are_numbers(figure: Figure) -> bool:
+    """Is something drawn with a scale of colours? Steps of a scale are few pixels each, and would
+    lose their colours to those of letters.
+    """
+    drawn: Any = figure.findobj(lambda one: isinstance(one, ScalarMappable))
+    return any(one.get_array() is not None for one in drawn)
 
 
 def _few_colours(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The most frequent colours, uint8 [colours, 3], and the one of each pixel, uint8 [h, w].
 
-    Every area keeps its own colour exactly; the blurred edges of lines and letters are rounded to
-    the nearest. (Pillow's own ways give pale areas another hue.) pixels: uint8 [h, w, 3].
+    Areas of one colour keep it exactly, being frequent; the blurred edges of lines and letters are
+    rounded to the nearest. (Pillow's own ways give pale areas another hue.) Not for scales of
+    colours, see `_colours_are_numbers`. pixels: uint8 [h, w, 3].
     """
     packed = pixels.astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)
     counts = np.bincount(packed.ravel(), minlength=1 << 24)

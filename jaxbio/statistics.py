@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 LEVEL = 0.05  # the probability that nothing but noise decides anything
+CONFIDENCE = 0.95  # of intervals
 RESAMPLES = 9999
 LARGE = 2_000  # runs from which a mean is normal enough: a bootstrap would only cost time
 ROUNDING = 1e-12  # of float64 differences, relative
@@ -69,12 +70,12 @@ def interval(margin: np.ndarray, seed: int, resamples: int = RESAMPLES) -> tuple
     if len(margin) > LARGE:
         from scipy import stats
 
-        low, high = stats.ttest_1samp(margin, 0).confidence_interval(0.95)
+        low, high = stats.ttest_1samp(margin, 0).confidence_interval(CONFIDENCE)
         return float(low), float(high)
     return _bootstrap((margin,), np.mean, seed, resamples)
 
 
-def student_reach(values: np.ndarray, level: float = 0.95) -> np.ndarray:
+def student_reach(values: np.ndarray, level: float = CONFIDENCE) -> np.ndarray:
     """Half of Student's interval of the mean of values [..., runs]: [...]."""
     from scipy import stats
 
@@ -92,7 +93,7 @@ def interval_of_difference(
         from scipy import stats
 
         found: Any = stats.ttest_ind(one, other, equal_var=False)
-        low, high = found.confidence_interval(0.95)
+        low, high = found.confidence_interval(CONFIDENCE)
         return float(low), float(high)
 
     def statistic(a: np.ndarray, b: np.ndarray, axis: int = -1) -> np.ndarray:

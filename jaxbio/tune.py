@@ -63,7 +63,8 @@ def tune(
       runs: of each point in each step; every step has new ones.
       steps: of the optimiser.
       pairs: of points in each step (default: as many as there are parameters, at least 2).
-      spread: how far the points of a pair are from the middle, as a factor: exp(spread).
+      spread: how far the points of a pair are from the middle in the logarithm of each of the n
+        parameters, root mean square: along its direction a point is spread sqrt(n) away.
       optimizer: of optax; Adam with a rate that falls from 0.2 to 0 along a cosine by default.
       scaled: measure regret relative to that of the start values on the same runs, so that the
         optimiser's rate has no unit. False: as it is, for regrets that may be 0 or negative.

@@ -7,6 +7,7 @@ after the comment `<!-- not run -->` is left out.
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 from typing import Any
@@ -103,3 +104,15 @@ def test_the_printed_grid_is_understood(tmp_path: Path) -> None:
     )
     (tmp_path / "grid.toml").write_text(grid)
     assert sweep_file.read(tmp_path / "grid.toml")["axes"]
+
+
+def test_every_figure_has_its_command_on_a_page() -> None:
+    script = runpy.run_path(str(PAGES.parents[1] / "scripts" / "update_figures.py"))
+    assert {path.name for path in (PAGES / "assets").glob("*.png")} == set(script["FIGURES"])
+    pages = (*PAGES.glob("*.md"), PAGES.parents[1] / "README.md")
+    text = "\n".join(page.read_text() for page in pages)
+    for name, shown in script["FIGURES"].items():
+        assert f"assets/{name}" in text, f"{name} is on no page"
+        ends = re.compile(rf"{re.escape(shown.command)}[`\n ]")
+        assert ends.search(text), f"no page has {shown.command!r}"
+        cli.parser().parse_args(shlex.split(shown.command)[1:])

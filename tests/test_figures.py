@@ -15,9 +15,10 @@ import xarray as xr
 from matplotlib import rc_context
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import same_color
+from matplotlib.colors import LinearSegmentedColormap, same_color
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from PIL import Image
 
 import jaxbio as jb
 from jaxbio import plot, theory
@@ -231,3 +232,19 @@ def test_areas_keep_their_colours_in_a_png() -> None:
     distance = np.linalg.norm(pixels[150, :, None].astype(int) - palette.astype(int), axis=2)
     mine = np.linalg.norm(pixels[150].astype(int) - shown[150].astype(int), axis=1)
     np.testing.assert_allclose(mine, distance.min(axis=1))
+
+
+def test_a_scale_of_colours_keeps_its_ends_in_a_png(tmp_path: Path) -> None:
+    """Cells of a few colours and many letters, so that steps of the bar are rare colours."""
+    scale = LinearSegmentedColormap.from_list("scale", ["#0072B2", "#ffffff", "#D55E00"])
+    figure, (axes,) = plot.panels(["a title"], Look(), heading="A heading " * 20, note="note " * 90)
+    drawn = axes.pcolormesh([[1.4, 1.6], [1.5, 1.5]], cmap=scale, vmin=1, vmax=2)
+    bar = figure.colorbar(drawn, ax=axes)
+    plot.save(figure, tmp_path / "scale", ["png"])
+    with Image.open(tmp_path / "scale.png") as image:
+        pixels = np.asarray(image.convert("RGB"))
+    box = bar.ax.get_window_extent()
+    column = pixels[::-1][int(box.y0) + 2 : int(box.y1) - 2, int((box.x0 + box.x1) / 2)]
+    steps = np.round(255 * scale(np.linspace(0, 1, len(column)))[:, :3])
+    assert np.abs(column.astype(int) - steps).max() <= 6, "colours of the bar were replaced"
+    assert len(np.unique(column, axis=0)) > 200

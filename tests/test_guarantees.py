@@ -6,6 +6,7 @@ import dataclasses
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,6 +145,13 @@ def test_adversarial_losses_are_refused() -> None:
         check_guarantees(jb.make_environment("hard-adversarial"))
 
 
+@pytest.mark.parametrize(("name", "words"), [("horizons", "horizons"), ("deltas", "deltas")])
+def test_something_must_be_asked(name: str, words: str) -> None:
+    given: dict[str, Any] = {name: []}
+    with pytest.raises(ValueError, match=rf"{words} must have at least one value, but got \[\]"):
+        check_guarantees(ENV, **given)
+
+
 def test_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -152,15 +160,16 @@ def test_the_command(
     monkeypatch.setattr(cli, "_keep_programs", lambda: None)
     words = ["guarantees", "--delay", "9", "--horizons", "60", "120", "--deltas", "0.3", "0.1"]
     words += ["--runs", "40", "--quiet", "--json", "--folder", str(tmp_path)]
-    words += ["--store", str(tmp_path / "s")]
     assert cli.main(words) == 0
     found = json.loads(capsys.readouterr().out)
     assert [len(found[name]) for name in ("guarantees", "lemmas", "expectations")] == [8, 24, 2]
-    assert (tmp_path / "s" / "probable" / "settings.json").exists()
-    text = command.as_text(found, tmp_path)
+    name = "paper-utility-delay=9_60-120_0.3-0.1_40_0"
+    assert (tmp_path / "store" / name / "probable" / "settings.json").exists()
+    text = command.as_text(found)
     row = next(row for row in found["guarantees"] if row["guarantee"] == "MetaBIO")
     assert f"{row['bound']:,.0f}" in text
     assert "sum of errors" in text
     assert {row["tightness"] is None for row in found["lemmas"]} == {True, False}  # no NaN
     saved = {path.name for path in tmp_path.iterdir()}
-    assert {"guarantees.nc", "guarantees-bounds-light.png", "guarantees-bounds-dark.pdf"} <= saved
+    assert {f"{name}.nc", f"{name}-bounds-light.png", f"{name}-bounds-dark.pdf"} <= saved
+    assert {Path(file).name for file in found["files"]} <= saved

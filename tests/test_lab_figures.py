@@ -13,10 +13,16 @@ from test_figures import LOOKS, assert_readable
 from jaxbio.commands import phase as phase_command
 from jaxbio.comparison import Comparison, Row
 from jaxbio.figures.advice import advice
+from jaxbio.figures.beyond import beyond
 from jaxbio.figures.guarantees import bounds_and_runs
 from jaxbio.figures.phase import phase
 from jaxbio.figures.rates import slopes
+from jaxbio.figures.regimes import delays, regimes
+from jaxbio.lab.beyond import CHANGES, FORGETFUL, MEMORIES
+from jaxbio.lab.contestants import contestants
+from jaxbio.lab.guarantees import TRIVIAL
 from jaxbio.lab.intervals import HOLDS
+from jaxbio.lab.regimes import DELAYS, REGIMES
 from jaxbio.lab.series import VALUES, default_series
 from jaxbio.lab.theorems import GUARANTEES
 from jaxbio.plot import Look, style
@@ -118,11 +124,104 @@ def test_advice_can_be_read(look: Look) -> None:
         assert_readable("advice", advice(made_up_advice(), "K = 8, S = 12, T = 100,000", look))
 
 
+def made_up_regimes() -> xr.Dataset:
+    """Curves that end close together, some of them below zero."""
+    names, rounds = list(contestants()), np.arange(500, 10_001, 500)
+    ends = np.linspace(-1_000, 1_400, 20).reshape(4, 5)[..., None, None]
+    regret = ends * np.linspace(0, 1, 20) * np.array([[0.9], [1.1]])
+    dims = ("regime", "learner", "run", "round")
+    coordinates = {"regime": list(REGIMES), "learner": names, "round": rounds}
+    return xr.Dataset({"regret": (dims, regret)}, coordinates)
+
+
+def made_up_delays() -> xr.Dataset:
+    """As far apart, and as close together, as those of the default."""
+    d = np.array(DELAYS)
+    mean = np.stack([300 + d / 2, 280 + d / 2, 281 + d / 2]) * np.ones((4, 1, 1))
+    dims = ("regime", "learner", "delay")
+    values = {"regret_mean": mean, "mean_low": mean - 290, "mean_high": mean + 290}
+    variables: dict[str, Any] = {name: (dims, value) for name, value in values.items()}
+    rates = np.stack([np.full(len(d), 265.0), 100 * np.sqrt(4 + d)])
+    rate = np.stack([rates, rates, rates[[1, 1]], rates[[1, 1]]])
+    variables["rate"] = (("regime", "seen", "delay"), rate)
+    coordinates = {"regime": list(REGIMES), "learner": ["DAda-Exp3", "MetaBIO", "MetaAdaBIO"]}
+    coordinates |= {"delay": d, "seen": ["states", "nothing"]}
+    return xr.Dataset(variables, coordinates, {"horizon": 10_000, "runs": 50})
+
+
+def made_up_beyond() -> tuple[xr.Dataset, xr.Dataset]:
+    names = ["DAda-Exp3", "MetaBIO", "NSD-UCRL2", *FORGETFUL]
+    runs = np.array([0.98, 1.02])
+    memory = np.abs(np.log(MEMORIES)) + 1  # the best is 0.93
+    means = np.array([2_069, 2_020, 433, 1_395, 430])[:, None, None] * memory[:, None] * runs
+    means = np.broadcast_to(means[:, None], (5, len(CHANGES), len(MEMORIES), 2))
+    dims = ("learner", "changes", "memory", "run")
+    coordinates = {"learner": names, "changes": list(CHANGES), "memory": list(MEMORIES)}
+    changes = xr.Dataset({"dynamic_regret": (dims, means), "uniform_regret": 2_100.0}, coordinates)
+    names = ["DAda-Exp3", "MetaBIO", "MetaBIO, no horizon", "MetaAdaBIO", "MetaAdaBIO, no horizon"]
+    finals = np.array([434, 300, 298, 425, 515])[:, None, None] * np.ones((3, 1)) * runs
+    coordinates = {"learner": names, "spare": [1, 4, 16]}
+    return changes, xr.Dataset({"final_regret": (("learner", "spare", "run"), finals)}, coordinates)
+
+
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])
 def test_the_studies_can_be_read(look: Look) -> None:
     with rc_context(style(look)):
         assert_readable("guarantees", bounds_and_runs(made_up_guarantees(), look))
         assert_readable("rates", slopes(made_up_rates(), look))
+        assert_readable("regimes", regimes(made_up_regimes(), look))
+        assert_readable("delays", delays(made_up_delays(), look))
+        assert_readable("beyond", beyond(*made_up_beyond(), look))
+
+
+def written(figure: Any, panel: int) -> list[str]:
+    return [text.get_text() for text in figure.axes[panel].texts]
+
+
+def test_every_term_of_a_bound_is_named() -> None:
+    data = made_up_guarantees()
+    figure = bounds_and_runs(data, LOOKS[0])
+    named = [text for text in written(figure, 3) if text.endswith("%")]
+    assert named == ["states or delays 50%", "actions 30%", "delays 15%", "lower order 5%"] * 4
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles[2] == "Runs above the bound, T = 10,000"
+    trivial = (data.verdict.dims, np.full(data.verdict.shape, TRIVIAL))
+    vacuous = bounds_and_runs(data.assign(verdict=trivial), LOOKS[0])
+    assert vacuous.axes[2].get_title(loc="left") == f"{titles[2]}: none can be"
+
+
+def test_labels_of_dashed_lines_are_dashed() -> None:
+    axes = bounds_and_runs(made_up_guarantees(), LOOKS[0]).axes[0]
+    leaders = [line for line in axes.lines if line.get_transform() == axes.transAxes]
+    texts = written(axes.figure, 0)
+    dashed = {text: line.is_dashed() for text, line in zip(texts, leaders, strict=True)}
+    assert dashed["MetaBIO, bound"]
+    assert not dashed["MetaBIO"]
+
+
+def test_those_that_forget_are_drawn_at_their_best() -> None:
+    changes, unknowns = made_up_beyond()
+    axes = beyond(changes, unknowns, LOOKS[0]).axes[0]
+    best = changes.dynamic_regret.sel(memory=0.93).mean("run")
+    heights = [np.asarray(line.get_ydata()) for line in axes.lines]
+    drawn = [height[-1] for height in heights if len(height) == len(CHANGES)]
+    wanted = best.isel(changes=-1).values
+    assert all(np.isclose(drawn, mean).any() for mean in wanted)
+    assert any(np.array_equal(height, [2_100, 2_100]) for height in heights)
+    assert "uniform play" in written(axes.figure, 0)
+
+
+def test_rates_over_delays_begin_where_their_learners_do() -> None:
+    data = made_up_delays()
+    figure = delays(data, LOOKS[0])
+    for panel, count in ((0, 2), (2, 1)):
+        axes = figure.axes[panel]
+        rates = [line for line in axes.lines
+                 if line.is_dashed() and line.get_transform() != axes.transAxes]  # fmt: skip
+        assert len(rates) == count
+        assert np.asarray(rates[0].get_ydata())[0] == pytest.approx(305)  # of DAda-Exp3
+    heights = [np.asarray(line.get_ydata(), float) for line in figure.axes[0].lines]
+    assert any(np.allclose(height, 285) for height in heights)  # MetaBIO's, with min(S, d)
 
 
 def test_a_mean_below_zero_is_left_out() -> None:

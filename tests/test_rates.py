@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import jaxbio as jb
-from jaxbio import cli
+from jaxbio import cli, rng
 from jaxbio.commands import rates as command
 from jaxbio.lab import rates
+from jaxbio.lab.adversaries import coins
 from jaxbio.lab.intervals import of_mean
 from jaxbio.lab.rates import fitted, measure_rates, slope
 from jaxbio.lab.series import PROBLEMS, UNIFORM, Series, default_series
@@ -72,26 +75,56 @@ def test_the_means_are_those_of_the_games(data: xr.Dataset) -> None:
     learner = jb.make_learner("metabio")
     alone = jb.simulate(env, learner, horizon=60, runs=40, progress=False).final_regret
     assert float(data.regret_mean[0, 0]) == pytest.approx(alone.mean())
-    seeds = [
+    keys = [rng.stream_key(0, instance) for instance in range(5)]
+    instances = [
         jb.simulate(
-            jb.make_environment("hard-adversarial", horizon=120, delay=7, seed=seed),
+            jb.make_environment("hard-adversarial", horizon=120, delay=7, seed=coins(key)),
             jb.make_learner("dada-exp3"),
             horizon=120,
             runs=8,
+            seed=key,
             progress=False,
         ).final_regret.mean()
-        for seed in range(5)
+        for key in keys
     ]
-    assert float(data.regret_mean[2, 1]) == pytest.approx(np.mean(seeds))
+    assert float(data.regret_mean[2, 1]) == pytest.approx(np.mean(instances))
 
 
-def test_the_rates_are_those_of_the_table(data: xr.Dataset) -> None:
-    assert data.rate[0].values == pytest.approx(np.sqrt([(2 + 7) * 60, (2 + 7) * 120]))
+def test_instances_share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were runs the same in all instances, those of one problem would have one and the same
+    regret; and another root seed is another adversary.
+    """
+    units, given = [], []
+    line = rates._line
+    monkeypatch.setattr(rates, "_line", lambda *a: (units.append(a[2]), line(*a))[1])
+
+    def build(seed: int, horizon: int, **_: int) -> jb.Environment:
+        given.append(seed)
+        return jb.make_environment("hard-states", horizon=horizon, states=4, delay=3)
+
+    problem = dataclasses.replace(PROBLEMS["hard-states"], build=build, seeded=True)
+    series = [Series("horizon", problem, (30, 60), {"states": 4, "delay": 3, "actions": 2},
+                     (UNIFORM,))]  # fmt: skip
+    for seed in (0, 1):
+        measure_rates(series=series, runs=40, seed=seed, progress=False)
+    drawn = np.concatenate([one[1] for one in units])  # of ten instances
+    assert len(set(drawn.tolist())) == 10
+    assert len(set(given)) == 10
+
+
+def test_the_rates_are_those_of_the_instances(data: xr.Dataset) -> None:
+    assert data.rate[0].values == pytest.approx(np.sqrt([7 * 60, 7 * 120]))
     assert data.rate_slope.values[:2] == pytest.approx(0.5)
-    assert float(data.rate_slope[2]) == pytest.approx(np.log(9 / 5) / 2 / np.log(7 / 3))
+    assert float(data.rate_slope[2]) == pytest.approx(np.log(8 / 4) / 2 / np.log(7 / 3))
     uniform = data.regret_mean[1].values  # half the gap in every round, the gap as in the proof
     gap = 0.25 * np.sqrt(4 / (2 * np.array([60, 120]) * np.log(4 / 3)))
     assert uniform == pytest.approx(gap * np.array([60, 120]) / 2, rel=0.15)
+
+
+def test_a_problem_that_is_not_hard_has_the_rate_of_the_table() -> None:
+    one = Series("states", PROBLEMS["paper-utility"], (4, 8, 16),
+                 {"horizon": 100, "delay": 10, "actions": 8}, ("MetaBIO",))  # fmt: skip
+    assert one.rates() == pytest.approx(10 * np.sqrt([12, 16, 18]))
 
 
 def test_the_default_series_can_be_built() -> None:
@@ -111,17 +144,30 @@ def test_one_value_has_no_slope() -> None:
         measure_rates(horizons=[100])
 
 
+@pytest.mark.parametrize("series", [[], ["hard-states"]])
+def test_series_are_needed(series: Any) -> None:
+    with pytest.raises(ValueError, match="series must hold one Series or more, but got"):
+        measure_rates(series=series)
+
+
+def test_an_unknown_learner_is_named() -> None:
+    foo = dataclasses.replace(SERIES[0], learners=("foo",))
+    with pytest.raises(ValueError, match=r"a learner of a series must be one of .* but got 'foo'"):
+        measure_rates(series=[foo], progress=False)
+
+
 def test_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(rates, "default_series", lambda **_: SERIES)
     monkeypatch.setattr(cli, "_keep_programs", lambda: None)
-    words = ["rates", "--runs", "40", "--quiet", "--folder", str(tmp_path)]
-    words += ["--store", str(tmp_path / "store"), "--json"]
+    words = ["rates", "--runs", "40", "--quiet", "--folder", str(tmp_path), "--json"]
     assert cli.main(words) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [row["learner"] for row in found] == ["MetaBIO", UNIFORM, "DAda-Exp3"]
-    assert (tmp_path / "store" / "0-horizon-hard-states" / "settings.json").exists()
-    assert f"{found[0]['slope']:.3f}" in command.as_text(found, tmp_path)
-    saved = {path.name for path in tmp_path.iterdir()}
-    assert {"rates.nc", "rates-slopes-light.png", "rates-slopes-dark.pdf"} <= saved
+    assert [row["learner"] for row in found["lines"]] == ["MetaBIO", UNIFORM, "DAda-Exp3"]
+    (store,) = (tmp_path / "store").iterdir()
+    assert (store / "0-horizon-hard-states" / "settings.json").exists()
+    assert (store / "1-delay-hard-adversarial" / "instance-4" / "settings.json").exists()
+    assert f"{found['lines'][0]['slope']:.3f}" in command.as_text(found)
+    assert {Path(file).suffix for file in found["files"]} == {".nc", ".png", ".pdf"}
+    assert all(Path(file).exists() for file in found["files"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ import xarray as xr
 import jaxbio as jb
 from jaxbio import cli
 from jaxbio.commands import beyond, files, phase, regimes
-from jaxbio.lab import beyond as lab_beyond
 from jaxbio.lab import regimes as lab_regimes
+from jaxbio.store import Store
 
 lab_phase = importlib.import_module("jaxbio.lab.phase")
 FAMILY = """
@@ -32,7 +33,7 @@ def _quickly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     few = {"DAda-Exp3": jb.DAdaExp3(), "UCB1": jb.UCB1()}
     monkeypatch.setattr(lab_phase, "wrappers", lambda: {"MetaBIO": jb.MetaBIO(jb.UCB1())})
     monkeypatch.setattr(lab_regimes, "contestants", lambda: few)
-    monkeypatch.setattr(lab_beyond, "make_learner", lambda name, **options: jb.UCB1())
+    monkeypatch.setattr(lab_regimes, "robust", lambda: few)
     monkeypatch.setattr(cli, "_keep_programs", lambda: None)
     monkeypatch.setattr(files, "number_of_workers", lambda: 1)
     monkeypatch.setitem(phase.GRIDS, "small", ([2, 9], [2, 8]))
@@ -112,20 +113,84 @@ def test_phase_of_random_problems_and_of_several_sizes(
     assert {"helps", "surely", "perhaps"} <= set(found["ranges"][0])
 
 
+REGIMES = ("regimes", "--runs", "16", "--horizon", "200", "--delay", "9", "--delays", "5", "20")
+
+
 def test_regimes(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("regimes", "--runs", "4", "--horizon", "200", "--delay", "9", "--folder", "r")
-    found = printed(capsys, *words)
-    data = xr.load_dataset(next(file for file in found["files"] if file.endswith(".nc")))
-    assert data.sizes["regime"] == 4
+    found = printed(capsys, *REGIMES, "--folder", "r")
+    rounds, delays = (
+        xr.load_dataset(file) for file in found["files"] if file.endswith(".nc")
+    )  # fmt: skip
+    assert rounds.sizes["regime"] == delays.sizes["regime"] == 4
+    name = "adversarial mapping, adversarial losses"
+    final = rounds.final_regret.sel(regime=name, learner="UCB1")
+    assert found["regret"][name]["UCB1"]["mean"] == pytest.approx(float(final.mean()))
+    mean = delays.regret_mean.sel(regime=name, learner="UCB1", delay=20)
+    assert found["by delay"][name]["UCB1"]["20"][0] == pytest.approx(float(mean))
     text = regimes.as_text(found)
-    assert "adversarial mapping, adversarial losses" in text
+    assert f"{float(mean):,.1f} ±" in text
+    assert sum("delays-light.png" in file for file in found["files"]) == 1
+
+
+def test_studies_with_other_options_do_not_meet(capsys: pytest.CaptureFixture[str]) -> None:
+    one = printed(capsys, *REGIMES, "--folder", "r")
+    other = printed(capsys, *REGIMES, "--seed", "1", "--folder", "r")
+    assert not set(one["files"]) & set(other["files"])
+    assert one["regret"] != other["regret"]
+    assert printed(capsys, *REGIMES, "--folder", "r") == one
+
+
+def test_names_of_files() -> None:
+    assert files.named([1, 2], None, "a:b/c", 0.5) == "1-2_a-b-c_0.5"
+    assert files.named([1, 2], 3) != files.named([1], [2, 3])
+    many = files.named(list(range(200)), 7)
+    assert len(many) < 120
+    assert many != files.named(list(range(200)), 8)
 
 
 def test_beyond(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("beyond", "--runs", "4", "--horizon", "200", "--delay", "5", "--folder", "b")
-    found = printed(capsys, *words)
-    assert sum(file.endswith(".nc") for file in found["files"]) == 2
-    assert "MetaBIO, restarting" in beyond.as_text(found)
+    found = printed(capsys, *words, "--changes", "1", "--memories", "0.4", "0.7")
+    changes, unknowns = (
+        xr.load_dataset(file) for file in found["files"] if file.endswith(".nc")
+    )  # fmt: skip
+    dynamic = changes.dynamic_regret.sel(changes=1).mean("run")
+    for name in ("MetaBIO, restarting", "NSD-UCRL2, window"):
+        own = dynamic.sel(learner=name)
+        rows = found["dynamic regret with 1 changes by memory in phases"][name]
+        assert [rows[memory]["mean"] for memory in ("0.4", "0.7")] == pytest.approx(own, abs=0.06)
+        best = found["dynamic regret by changes"][name]["1"]
+        assert best["mean"] == pytest.approx(float(own.min()), abs=0.06)
+        assert best["low"] < best["mean"] < best["high"]
+    games = [changes.dynamic_regret.sel(learner=name).values for name in changes.learner.values]
+    assert all((one != other).any() for one, other in itertools.combinations(games, 2))
+    assert unknowns.learner.values.tolist() == list(found["regret by allowed states / states"])
+    assert found["uniform play"] == pytest.approx(0.75 * 0.28 * 200)
+    text = beyond.as_text(found)
+    assert f"{best['mean']:,.1f} ± {best['high'] - best['mean']:>4.1f}" in text
+
+
+def test_tune_keeps_its_steps(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a --store: interrupted after a step, the same command goes on."""
+    words = ["tune", "paper-utility", "ucb1", "--param", "exploration=2", "--delay", "9"]
+    words += ["--runs", "8", "--horizon", "60", "--steps", "2", "--held-out", "8"]
+    save = Store.save
+
+    def interrupted(store: Store, *block: Any) -> None:
+        save(store, *block)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "save", interrupted)
+    assert cli.main([*words, "--quiet"]) == 130
+    assert "resume with: jaxbio tune" in capsys.readouterr().err
+    (step,) = Path("results/tune/store").glob("*/blocks/*.npz")
+    time = step.stat().st_mtime_ns
+    monkeypatch.setattr(Store, "save", save)
+    printed(capsys, *words)
+    assert step.stat().st_mtime_ns == time, "played again"
+    assert len(list(step.parent.glob("*.npz"))) == 3  # two steps and the held-out runs
 
 
 def test_advice_is_kept_without_being_asked(

@@ -7,55 +7,68 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbio.commands.files import write
-from jaxbio.lab.beyond import play_beyond
+from jaxbio.commands.files import named, parts, write
+from jaxbio.lab.beyond import FORGETFUL, at_best, play_beyond
+from jaxbio.lab.intervals import of_mean
+
+Rows = dict[str, dict[str, dict[str, float]]]  # learner -> value of an axis -> see `means`
+OPTIONS = ("horizon", "delay", "changes", "memories", "runs", "seed")
 
 
 def study(options: Any) -> tuple[dict[str, Any], str]:
     """Play both parts, write data and figures; what is found, and as text."""
-    values = options.horizon, options.delay, options.runs, options.seed
-    changes, unknowns = play_beyond(
-        horizon=options.horizon,
-        delay=options.delay,
-        runs=options.runs,
-        seed=options.seed,
-        store=options.folder / "store" / "-".join(map(str, values)),
-        progress=not options.quiet,
-    )
+    given = {name: getattr(options, name) for name in OPTIONS}
+    name = named(*given.values())
+    changes, unknowns = play_beyond(**given, store=parts(options, name), progress=not options.quiet)
     from jaxbio.figures.beyond import beyond  # matplotlib takes a while to import
 
-    data = {"changes": changes, "unknowns": unknowns}
+    data = {f"{name}-changes": changes, f"{name}-unknowns": unknowns}
     draw = partial(beyond, changes, unknowns)
+    dynamic = changes.dynamic_regret
     found = {
-        "files": write(options.folder, "beyond", data, "regret", draw),
-        "dynamic regret by changes": means(changes.dynamic_regret, "changes"),
+        "files": write(options.folder, name, data, "regret", draw),
+        "uniform play": float(changes.uniform_regret),
+        "dynamic regret by changes": means(at_best(dynamic), "changes"),
+        **{
+            f"dynamic regret with {count} changes by memory in phases": means(
+                dynamic.sel(changes=count, learner=list(FORGETFUL)), "memory"
+            )
+            for count in changes.changes.values.tolist()
+        },
         "regret by allowed states / states": means(unknowns.final_regret, "spare"),
     }
     return found, as_text(found)
 
 
-def means(values: xr.DataArray, axis: str) -> dict[str, dict[str, float]]:
-    """learner -> value of the axis -> mean over runs."""
-    mean = values.mean("run")
+def means(values: xr.DataArray, axis: str) -> Rows:
+    """learner -> value of the axis -> mean over runs, low and high, its 95 % interval."""
+    ordered = values.transpose("learner", axis, "run")
+    ends = dict(zip(("mean", "low", "high"), of_mean(ordered.values), strict=True))
     return {
         str(name): {
-            str(value): round(float(mean.sel({"learner": name, axis: value})), 1)
-            for value in mean[axis].values
+            str(value): {end: round(float(table[i, j]), 1) for end, table in ends.items()}
+            for j, value in enumerate(ordered[axis].values)
         }
-        for name in mean.learner.values
+        for i, name in enumerate(ordered.learner.values)
     }
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """Two tables, and where the files are."""
-    lines = []
+    """Tables, and where the files are."""
+    lines = [f"uniform play: {found['uniform play']:,.1f}"]
     for title, rows in found.items():
-        if title == "files":
-            continue
-        values = next(iter(rows.values()))
-        lines.append(f"{title:<36}" + "".join(f"{value:>9}" for value in values))
-        lines += [
-            f"  {name:<34}" + "".join(f"{mean:>9.1f}" for mean in row.values())
-            for name, row in rows.items()
-        ]
-    return "\n".join([*lines, *found["files"]])
+        if title not in ("files", "uniform play"):
+            lines += ["", title, *_table(rows)]
+    return "\n".join([*lines, "", *found["files"]])
+
+
+def _table(rows: Rows) -> list[str]:
+    """Means and half the widths of their intervals."""
+    values = next(iter(rows.values()))
+    return [" " * 26 + "".join(f"{value:>17}" for value in values)] + [
+        f"  {name:<24}"
+        + "".join(
+            f"{one['mean']:>10,.1f} ±{one['high'] - one['mean']:>5.1f}" for one in row.values()
+        )
+        for name, row in rows.items()
+    ]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from jaxbio.commands import specs
-from jaxbio.commands.files import write
+from jaxbio.commands.files import named, parts, problem, write
 from jaxbio.lab.guarantees import check_guarantees
 
 SHOWN = ("bound", "regret_quantile", "ratio", "exceeded", "share_high", "dominant", "verdict")
 
 
-def study(arguments: Any) -> tuple[dict[str, list[dict[str, Any]]], str]:
+def study(arguments: Any) -> tuple[dict[str, Any], str]:
     """Play, write data and figures; what is found, and as text."""
+    sizes = arguments.horizons, arguments.deltas, arguments.runs, arguments.seed
+    name = named(problem(arguments), *sizes)
     given = {name: specs.value(text) for name, text in arguments.set or []}
     data = check_guarantees(
         specs.environment(arguments.environment, given, arguments.delay),
@@ -24,15 +25,14 @@ def study(arguments: Any) -> tuple[dict[str, list[dict[str, Any]]], str]:
         deltas=arguments.deltas,
         runs=arguments.runs,
         seed=arguments.seed,
-        store=arguments.store,
+        store=parts(arguments, name),
         progress=not arguments.quiet,
     )
     from jaxbio.figures.guarantees import bounds_and_runs  # matplotlib takes a while to import
 
-    name, draw = "guarantees", partial(bounds_and_runs, data)
-    write(arguments.folder, name, {name: data}, "bounds", draw)
-    found = rows(data)
-    return found, as_text(found, arguments.folder)
+    draw = partial(bounds_and_runs, data)
+    found = rows(data) | {"files": write(arguments.folder, name, {name: data}, "bounds", draw)}
+    return found, as_text(found)
 
 
 def rows(data: xr.Dataset) -> dict[str, list[dict[str, Any]]]:
@@ -61,7 +61,7 @@ def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def as_text(found: dict[str, list[dict[str, Any]]], folder: Path) -> str:
+def as_text(found: dict[str, Any]) -> str:
     head = (
         f"{'guarantee':<20}{'T':>9}{'delta':>8}{'bound':>10}{'quantile':>10}{'ratio':>8}"
         f"{'above':>7}  {'share at most':<14}{'largest term':<18}verdict"
@@ -80,10 +80,14 @@ def as_text(found: dict[str, list[dict[str, Any]]], folder: Path) -> str:
             f"{_share(row['tightness']):>11}  {row['verdict']}"
         )
     if "expectations" in found:
-        lines += ["", f"{'in expectation':<26}{'T':>9}{'bound':>10}{'mean':>10}  verdict"]
+        lines += [
+            "",
+            f"{'in expectation':<26}{'T':>9}{'bound':>10}{'mean':>10}{'ratio':>8}  verdict",
+        ]
     for row in found.get("expectations", []):
         lines.append(
             f"{row['expectation']:<26}{row['horizon']:>9,}{row['bound']:>10,.0f}"
-            f"{row['regret_mean']:>10,.1f}  {row['verdict']}"
+            f"{row['regret_mean']:>10,.1f}{row['bound'] / row['regret_mean']:>8.1f}  "
+            f"{row['verdict']}"
         )
-    return "\n".join([*lines, "", f"figures and data: {folder}"])
+    return "\n".join([*lines, "", *found["files"]])

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
-from jaxbio.commands.files import write
+from jaxbio.commands.files import named, parts, write
 from jaxbio.lab.rates import measure_rates
 from jaxbio.lab.series import AXES
 
-FORWARDED = ("horizons", "states", "delays", "actions", "horizon", "runs", "seed", "delta", "store")
+FORWARDED = ("horizons", "states", "delays", "actions", "horizon", "delta", "runs", "seed")
 
 
-def study(arguments: Any) -> tuple[list[dict[str, Any]], str]:
+def study(arguments: Any) -> tuple[dict[str, Any], str]:
     """Play, write data and figures; what is found, and as text."""
     given = {name: getattr(arguments, name) for name in FORWARDED}
-    data = measure_rates(**given, progress=not arguments.quiet)
+    name = named(*given.values())
+    data = measure_rates(**given, store=parts(arguments, name), progress=not arguments.quiet)
     from jaxbio.figures.rates import slopes  # matplotlib takes a while to import
 
-    write(arguments.folder, "rates", {"rates": data}, "slopes", partial(slopes, data))
-    found = rows(data)
-    return found, as_text(found, arguments.folder)
+    files = write(arguments.folder, name, {name: data}, "slopes", partial(slopes, data))
+    found = {"files": files, "lines": rows(data)}
+    return found, as_text(found)
 
 
 def rows(data: xr.Dataset) -> list[dict[str, Any]]:
@@ -36,16 +36,16 @@ def rows(data: xr.Dataset) -> list[dict[str, Any]]:
     return found
 
 
-def as_text(found: list[dict[str, Any]], folder: Path) -> str:
+def as_text(found: dict[str, Any]) -> str:
     lines = [
         f"{'in':<4}{'problem':<18}{'learner':<14}{'slope':>7}  {'95 % interval':<18}"
         f"{'first':>7}{'last':>7}{'rate':>7}"
     ]
-    for row in found:
+    for row in found["lines"]:
         interval = f"[{row['slope_low']:.3f}, {row['slope_high']:.3f}]"
         lines.append(
             f"{AXES[row['axis']]:<4}{row['problem']:<18}{row['learner']:<14}{row['slope']:>7.3f}  "
             f"{interval:<18}{row['slope_first']:>7.2f}{row['slope_last']:>7.2f}"
             f"{row['rate_slope']:>7.3f}"
         )
-    return "\n".join([*lines, "", f"figures and data: {folder}"])
+    return "\n".join([*lines, "", *found["files"]])

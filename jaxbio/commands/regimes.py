@@ -7,25 +7,25 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbio.commands.files import write
-from jaxbio.lab.regimes import play_regimes
+from jaxbio.commands.files import named, parts, write
+from jaxbio.lab.regimes import play_delays, play_regimes
 
 
 def study(options: Any) -> tuple[dict[str, Any], str]:
-    """Play the four regimes, write data and figures; what is found, and as text."""
-    values = options.horizon, options.delay, options.runs, options.seed
-    data = play_regimes(
-        horizon=options.horizon,
-        delay=options.delay,
-        runs=options.runs,
-        seed=options.seed,
-        store=options.folder / "store" / "-".join(map(str, values)),
-        progress=not options.quiet,
-    )
-    from jaxbio.figures.regimes import regimes  # matplotlib takes a while to import
+    """Play the four regimes, over rounds and over delays, write data and figures; what is found,
+    and as text.
+    """
+    sizes = {name: getattr(options, name) for name in ("horizon", "runs", "seed")}
+    name = named(options.horizon, options.delay, options.delays, options.runs, options.seed)
+    store, shown = parts(options, name), not options.quiet
+    data = play_regimes(delay=options.delay, store=store / "rounds", progress=shown, **sizes)
+    grown = play_delays(options.delays, store=store / "delays", progress=shown, **sizes)
+    from jaxbio.figures.regimes import delays, regimes  # matplotlib takes a while to import
 
-    files = write(options.folder, "regimes", {"regimes": data}, "regret", partial(regimes, data))
-    found = {"files": files, "regret": finals(data)}
+    files = write(options.folder, name, {name: data}, "regret", partial(regimes, data))
+    more = {f"{name}-delays": grown}
+    files += write(options.folder, name, more, "delays", partial(delays, grown))
+    found = {"files": files, "regret": finals(data), "by delay": by_delay(grown)}
     return found, as_text(found)
 
 
@@ -40,12 +40,36 @@ def finals(data: xr.Dataset) -> dict[str, dict[str, dict[str, float]]]:
     return found
 
 
+def by_delay(data: xr.Dataset) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """regime -> learner -> delay -> mean final regret with low and high, its 95 % interval."""
+    names = ("regret_mean", "mean_low", "mean_high")
+    return {
+        str(regime): {
+            str(learner): {
+                str(delay): [float(data[name].sel(place | {"delay": delay})) for name in names]
+                for delay in data.delay.values
+            }
+            for learner in data.learner.values
+            for place in [{"regime": regime, "learner": learner}]
+        }
+        for regime in data.regime.values
+    }
+
+
 def as_text(found: dict[str, Any]) -> str:
-    """Final regrets by regime, and where the files are."""
+    """Final regrets by regime, over delays too, and where the files are."""
     lines = []
     for regime, rows in found["regret"].items():
         lines.append(regime)
         lines += [
-            f"  {name:<12}{row['mean']:>9.1f} +- {row['sd']:.1f}" for name, row in rows.items()
+            f"  {name:<12}{row['mean']:>9,.1f} +- {row['sd']:.1f}" for name, row in rows.items()
         ]
-    return "\n".join([*lines, *found["files"]])
+    for regime, rows in found["by delay"].items():
+        delays = next(iter(rows.values()))
+        lines += ["", regime, f"  {'delay':<12}" + "".join(f"{delay:>16}" for delay in delays)]
+        lines += [
+            f"  {name:<12}"
+            + "".join(f"{mean:>9,.1f} ±{high - mean:>5.1f}" for mean, _, high in row.values())
+            for name, row in rows.items()
+        ]
+    return "\n".join([*lines, "", *found["files"]])

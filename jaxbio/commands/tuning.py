@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxbio import checks
 from jaxbio.commands import specs
+from jaxbio.commands.files import named, parts, problem
 from jaxbio.learners.registry import make_learner
 from jaxbio.tune import tune
 from jaxbio.tuned import Tuned
@@ -29,9 +30,15 @@ def play(arguments: Any) -> Tuned:
         steps=arguments.steps,
         held_out=arguments.held_out,
         seed=arguments.seed,
-        store=arguments.store,
+        store=parts(arguments, _name(arguments)),
         progress=not arguments.quiet,
     )
+
+
+def _name(arguments: Any) -> str:
+    """Of the finished steps of these very options."""
+    sizes = (arguments.horizon, arguments.runs, arguments.steps, arguments.held_out, arguments.seed)
+    return named(problem(arguments), arguments.learner, arguments.param, *sizes)
 
 
 def parameters(texts: list[str]) -> dict[str, float]:

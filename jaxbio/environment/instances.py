@@ -53,19 +53,23 @@ def paper_adversarial(
     )
 
 
-def paper_utility(delays: Any = None, actions: int = 8, states: int = 4) -> Environment:
+def paper_utility(
+    delays: Any = None, actions: int = 8, states: int = 4, reach: float = 0.6, good: float = 0.2
+) -> Environment:
     """Experiments 3 and 5: one good state among S, gap 0.32 for any S (delays: FixedDelay(100)).
 
-    The best action always reaches the good state (mean loss 0.2), the others with probability 0.6;
-    else they fall on one of the S - 1 bad states (mean loss 1) at random.
+    The best action always reaches the good state (mean loss `good`), the others with probability
+    `reach`; else they fall on one of the S - 1 bad states (mean loss 1) at random. So the gap is
+    (1 - reach) (1 - good).
     """
     actions = checks.integer("actions", actions, 2)
     states = checks.integer("states", states, 2)
-    P = np.full((actions, states), 0.4 / (states - 1))
-    P[:, 0] = 0.6
+    reach, good = checks.number("reach", reach, 0, 1), checks.number("good", good, 0, 1)
+    P = np.full((actions, states), (1 - reach) / (states - 1))
+    P[:, 0] = reach
     P[0] = np.eye(states)[0]
     theta = np.ones(states)
-    theta[0] = 0.2
+    theta[0] = good
     delays = FixedDelay(100) if delays is None else delays
     return Environment(StochasticMapping(P), BernoulliLosses(theta), delays)
 

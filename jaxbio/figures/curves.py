@@ -15,6 +15,7 @@ from jaxbio.experiments.experiment import Layout
 from jaxbio.experiments.switching import BASE
 from jaxbio.figures.waiting import WITHOUT
 from jaxbio.plot import (
+    DASHES,
     LEARNER_DASHES,
     End,
     Look,
@@ -189,7 +190,7 @@ def _bounded_panel(
     for name in names:
         mean = data.regret.sel(learner=name).mean("run").values
         axes.plot(rounds, np.where(mean > 0, mean, np.nan), color=palette[name])
-        axes.plot(*limit[name].T, color=palette[name], linestyle=(0, (5, 2.5)), linewidth=1.5)
+        axes.plot(*limit[name].T, color=palette[name], linestyle=DASHES, linewidth=1.5)
         ends.append(End(f"{name}{_number(mean[-1], look)}", max(mean[-1], 1e-3), palette[name]))
         final = limit[name][-1, 1]
         ends.append(End(f"{name}, bound{_number(final, look)}", final, palette[name]))

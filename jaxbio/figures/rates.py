@@ -8,9 +8,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbio.lab.series import AXES, UNIFORM
-from jaxbio.plot import End, Look, colours, label_ends, panels, room_for, thousands, ticks_at
+from jaxbio.plot import (
+    DASHES,
+    End,
+    Look,
+    colours,
+    label_ends,
+    panels,
+    room_for,
+    thousands,
+    ticks_at,
+)
 
-DASHES = (0, (5, 2.5))
 MARKS = {  # of matplotlib, and the same as a letter
     "hard-states": ("o", "●"),
     "hard-actions": ("o", "●"),
@@ -23,7 +32,7 @@ WORDS = {"horizon": "horizon T", "states": "number of states S", "delay": "delay
 
 
 def slopes(data: xr.Dataset, look: Look) -> Figure:
-    """Mean regret with its interval, the fitted line, and the paper's rate as a dashed line.
+    """Mean regret with its interval, the fitted line, and the problem's rate as a dashed line.
 
     data: as `measure_rates` returns it.
     """
@@ -35,8 +44,8 @@ def slopes(data: xr.Dataset, look: Look) -> Figure:
         look,
         heading="How regret grows, and how the paper's rates do",
         note=f"Mean final regret of {data.attrs['runs']:,} runs with 95 % intervals. Numbers: the "
-        f"slope of the line through the points{intervals}. Dashed: the paper's rate for the "
-        "problem, moved to the height of the first learner.",
+        f"slope of the line through the points{intervals}. Dashed: the rate that a hard problem is "
+        "made for, or else that of the paper's table, moved to the height of the first learner.",
         right=room_for(texts),
         height=3.3,
         pad=11,
@@ -101,4 +110,5 @@ def _rate(axes: Axes, line: xr.Dataset, look: Look) -> End:
     moved = rate * np.exp(np.mean(np.log(mean[mean > 0] / rate[mean > 0])))
     axes.plot(x, moved, color=look.theme.ink, linewidth=1.2, linestyle=DASHES)
     sign = _mark(str(line.problem.values))[1]
-    return End(f"{sign} rate {float(line.rate_slope):.2f}", float(moved[-1]), look.theme.ink)
+    text = f"{sign} rate {float(line.rate_slope):.2f}"
+    return End(text, float(moved[-1]), look.theme.ink, DASHES)

@@ -67,18 +67,21 @@ def check_guarantees(
         "horizon": [checks.integer("horizons", one, 2, MAX_HORIZON) for one in horizons],
         "delta": [checks.probability_of_error("deltas", one) for one in deltas],
     }
+    for name, given in (("horizons", horizons), ("deltas", deltas), ("guarantees", guarantees)):
+        if not len(given):
+            raise ValueError(f"{name} must have at least one value, but got {given!r}")
     env = make_environment("paper-utility") if env is None else env
     env = written_down(_with_means(env), seed, max(axes["horizon"]))
     games = {T: _game(env, seed, T) for T in axes["horizon"]}
-    given = {"seed": seed, "rounds": 1, "keep": "finals", "progress": progress}
+    options = {"seed": seed, "rounds": 1, "keep": "finals", "progress": progress}
     learners = {one.name: _on_delta(one.learner, env) for one in guarantees}
-    played = sweep(env, learners, axes, runs=runs, store=part(store, "probable"), **given)
+    played = sweep(env, learners, axes, runs=runs, store=part(store, "probable"), **options)
     used = [lemma for lemma in lemmas if lemma.about in learners]
     parts = [_tested(guarantees, played, games, env), _checked(used, played, games)]
     if expectations:
         learners = {one.name: one.learner for one in expectations}
         axes, fewer = {"horizon": axes["horizon"]}, min(runs, MEAN_RUNS)
-        means = sweep(env, learners, axes, runs=fewer, store=part(store, "expected"), **given)
+        means = sweep(env, learners, axes, runs=fewer, store=part(store, "expected"), **options)
         parts.append(_averaged(expectations, means, games, env))
     return xr.merge(parts).assign_attrs(_about(env, games, runs, seed))
 

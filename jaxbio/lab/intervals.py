@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxbio.statistics import student_reach
+from jaxbio.statistics import CONFIDENCE, student_reach
 
-LEVEL = 0.95
 HOLDS, VIOLATED, UNDECIDED = "holds", "violated", "undecided"
 
 
@@ -14,7 +13,7 @@ def of_share(count: int, runs: int) -> tuple[float, float]:
     """The Clopper-Pearson interval of a share, from `count` of `runs`."""
     from scipy import stats  # takes half a second to import
 
-    found = stats.binomtest(count, runs).proportion_ci(LEVEL, "exact")
+    found = stats.binomtest(count, runs).proportion_ci(CONFIDENCE, "exact")
     return float(found.low), float(found.high)
 
 
@@ -25,13 +24,13 @@ def of_quantile(values: np.ndarray, p: float) -> tuple[float, float, float]:
     from scipy import stats
 
     value = float(np.quantile(values, p, method="inverted_cdf"))
-    interval = stats.quantile_test(values, p=p).confidence_interval(LEVEL)
+    interval = stats.quantile_test(values, p=p).confidence_interval(CONFIDENCE)
     return value, float(interval.low), float(interval.high)
 
 
 def of_mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of values [..., runs] over runs, and both ends of Student's interval: [...] each."""
-    mean, reach = values.mean(axis=-1), student_reach(values, LEVEL)
+    mean, reach = values.mean(axis=-1), student_reach(values)
     return mean, mean - reach, mean + reach
 
 

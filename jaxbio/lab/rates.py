@@ -2,8 +2,8 @@
 
 A slope is that of the least-squares line through the logarithms of mean final regret. Its interval
 is a percentile bootstrap over runs: a resample takes the same runs at every value of the axis,
-because these share their random numbers. Where losses were drawn from a seed that all runs share,
-whole instances (the mean of their runs) are resampled instead.
+because these share their random numbers. Where an adversary draws the losses before the game, each
+instance has coins and runs of its own, and whole instances (the mean of their runs) are resampled.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,12 @@ import xarray as xr
 
 from jaxbio import checks
 from jaxbio.environment.environment import MAX_HORIZON
-from jaxbio.lab.intervals import LEVEL, of_mean
+from jaxbio.lab.adversaries import RUNS_PER_INSTANCE, play_instances
+from jaxbio.lab.intervals import of_mean
 from jaxbio.lab.series import HORIZON, VALUES, Series, default_series, learner
+from jaxbio.statistics import CONFIDENCE, RESAMPLES, resampled_means
 from jaxbio.store import part
 from jaxbio.sweep import sweep
-
-RESAMPLES = 2_000
-BATCH = 50  # resamples in memory at once
-RUNS_PER_INSTANCE = 8  # of problems with seeds
 
 
 @dataclass(frozen=True)
@@ -59,15 +58,16 @@ def measure_rates(
     Args:
       horizons, states, delays, actions: the values along each axis, at least two.
       horizon: T where it is not the axis.
-      runs: for each point; a problem whose losses depend on a seed is played with runs / 8 seeds, 8
-        runs each.
+      runs: for each point; a problem whose losses an adversary draws is played in runs / 8
+        instances, 8 runs each.
+      seed: the root seed, of runs and of adversaries.
       series: what is played, instead of the default problems.
       store: a folder for finished blocks; the same call goes on where it was interrupted.
     Returns:
       A Dataset. [line]: axis, problem, learner, slope with slope_low and slope_high, slope_first
-      and slope_last (between neighbours at either end), rate_slope (of the paper's rate at the same
-      points). [line, point]: value (along the axis), regret_mean, mean_low, mean_high, rate; NaN
-      past the last point of a line. Intervals are of 95 %.
+      and slope_last (between neighbours at either end), rate_slope (of the problem's rate at the
+      same points). [line, point]: value (along the axis), regret_mean, mean_low, mean_high, rate;
+      NaN past the last point of a line. Intervals are of 95 %.
     """
     if series is None:
         series = default_series(
@@ -77,7 +77,10 @@ def measure_rates(
             actions=_values("actions", actions, 2),
             horizon=checks.integer("horizon", horizon, 2, MAX_HORIZON),
         )
-    checks.integer("runs", runs, 2 * RUNS_PER_INSTANCE)
+    series = _checked(series)
+    runs = checks.integer("runs", runs, 2 * RUNS_PER_INSTANCE)
+    delta = checks.probability_of_error("delta", delta)
+    seed = checks.integer("seed", seed, 0, 2**32 - 1)
     lines = []
     for number, one in enumerate(series):
         place = part(store, f"{number}-{one.axis}-{one.problem.name}")
@@ -95,27 +98,32 @@ def _values(name: str, values: Any, low: int, high: int | None = None) -> list[i
     return found
 
 
+def _checked(series: Any) -> list[Series]:
+    known = list(series)
+    if not known or not all(isinstance(one, Series) for one in known):
+        raise ValueError(f"series must hold one Series or more, but got {series!r}")
+    return known
+
+
 def _played(
     one: Series, runs: int, seed: int, delta: float, store: Path | None, progress: bool
 ) -> dict[str, np.ndarray]:
     """learner -> [points, units]: final regret of a run, or its mean over those of an instance."""
-    axes: dict[str, Any] = {one.axis: list(one.values)}
+    given: Any = {
+        "learners": {name: learner(name, delta) for name in one.learners},
+        "axes": {one.axis: list(one.values)},
+        "horizon": one.fixed.get("horizon"),
+        "rounds": 1,
+        "keep": "finals",
+        "seed": seed,
+        "store": store,
+        "progress": progress,
+    }
     if one.problem.seeded:
-        axes["seed"] = list(range(runs // RUNS_PER_INSTANCE))
-        runs = RUNS_PER_INSTANCE
-    data = sweep(
-        one.environment,
-        {name: learner(name, delta) for name in one.learners},
-        axes,
-        horizon=one.fixed.get("horizon"),
-        runs=runs,
-        seed=seed,
-        rounds=1,
-        keep="finals",
-        store=store,
-        progress=progress,
-    )
-    regret = data.final_regret.mean("run") if one.problem.seeded else data.final_regret
+        count = runs // RUNS_PER_INSTANCE
+        regret = play_instances(lambda coins: partial(one.environment, seed=coins), count, **given)
+    else:
+        regret = sweep(one.environment, runs=runs, **given).final_regret
     return {name: regret.sel(learner=name).values for name in one.learners}
 
 
@@ -149,27 +157,13 @@ def slope(x: np.ndarray, y: np.ndarray) -> Any:
 
 def fitted(x: np.ndarray, values: np.ndarray, seed: int) -> Fit:
     """The slope of mean regret over x [points], from values [points, units]."""
-    from scipy import stats  # takes half a second to import
-
-    def of_means(*columns: np.ndarray, axis: int) -> Any:
-        return slope(x, np.stack([column.mean(axis=axis) for column in columns]))
-
-    interval = stats.bootstrap(
-        tuple(values),
-        of_means,
-        paired=True,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        batch=BATCH,
-        method="percentile",
-        confidence_level=LEVEL,
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
+    resampled = slope(x, resampled_means(list(values), True, RESAMPLES, seed).T)  # [resamples]
+    low, high = np.quantile(resampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     mean = values.mean(axis=1)
     return Fit(
         float(slope(x, mean)),
-        float(interval.low),
-        float(interval.high),
+        float(low),
+        float(high),
         float(slope(x[:2], mean[:2])),
         float(slope(x[-2:], mean[-2:])),
     )

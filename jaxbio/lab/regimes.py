@@ -2,13 +2,16 @@
 
 With stochastic losses an average of past losses says what a state costs, and MetaBIO gains from it,
 whatever the mapping does. With adversarial losses it says nothing, and the two environments here
-are built so that this shows: what MetaBIO is told about its actions is wrong, or empty.
+are built so that this shows: what MetaBIO is told about its actions is wrong, or empty. How regret
+grows with the delay in each regime is measured besides (`play_delays`): there, adversarial losses
+are those of the lower bound.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +19,24 @@ import xarray as xr
 
 from jaxbio import checks
 from jaxbio.environment.delays import FixedDelay
-from jaxbio.environment.environment import Environment
+from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.environment.instances import make_environment
 from jaxbio.environment.losses import TableLosses
 from jaxbio.environment.mappings import StochasticMapping, TableMapping
-from jaxbio.lab.contestants import contestants
+from jaxbio.lab.adversaries import RUNS_PER_INSTANCE, play_instances
+from jaxbio.lab.contestants import contestants, robust
+from jaxbio.lab.intervals import of_mean
+from jaxbio.store import part
 from jaxbio.sweep import sweep
 
 TURN = 0.4  # the share of the horizon after which adversarial losses turn
+DELAYS = (10, 20, 50, 100, 200, 400)
+REGIMES = (
+    "stochastic mapping, stochastic losses",
+    "adversarial mapping, stochastic losses",
+    "stochastic mapping, adversarial losses",
+    "adversarial mapping, adversarial losses",
+)
 
 
 def turning_losses(horizon: int, delay: int) -> Environment:
@@ -59,16 +72,31 @@ def swapping_states(horizon: int, delay: int) -> Environment:
 def four_regimes(horizon: int, delay: int) -> dict[str, Environment]:
     """regime -> environment; the two with stochastic losses are the paper's."""
     delays = FixedDelay(delay)
-    return {
-        "stochastic mapping, stochastic losses": make_environment(
-            "paper-stochastic", delays=delays
-        ),
-        "adversarial mapping, stochastic losses": make_environment(
-            "paper-adversarial", delays=delays
-        ),
-        "stochastic mapping, adversarial losses": turning_losses(horizon, delay),
-        "adversarial mapping, adversarial losses": swapping_states(horizon, delay),
-    }
+    made = (
+        make_environment("paper-stochastic", delays=delays),
+        make_environment("paper-adversarial", delays=delays),
+        turning_losses(horizon, delay),
+        swapping_states(horizon, delay),
+    )
+    return dict(zip(REGIMES, made, strict=True))
+
+
+def alternating(env: Environment) -> Environment:
+    """A problem with two states and a table of losses, in which states change places in odd rounds
+    and losses with them: what an action costs stays, what a state means does not.
+    """
+    fixed: Any = env
+    values = np.array(fixed.losses.values)  # [T, 2]
+    odd = np.arange(len(values)) % 2
+    states = np.argmax(fixed.mapping.P, axis=1) ^ odd[:, None]  # [T, K]
+    swapped = np.where(odd[:, None] == 1, values[:, ::-1], values)
+    return Environment(TableMapping(states, 2), TableLosses(swapped), env.delays)
+
+
+def _drawn_losses(horizon: int, coins: int, regime: str, delay: int) -> Environment:
+    """The lower bound's problem; with the mapping of the regime."""
+    env = make_environment("hard-adversarial", horizon=horizon, delay=delay, seed=coins)
+    return env if regime == REGIMES[2] else alternating(env)
 
 
 def play_regimes(
@@ -91,7 +119,7 @@ def play_regimes(
       round] and the facts of the runs.
     """
     horizon, delay = checks.integer("horizon", horizon, 2), checks.integer("delay", delay, 0)
-    known = dict(contestants() if learners is None else learners)
+    known = contestants() if learners is None else _labelled(learners)
     envs = four_regimes(horizon, delay)
     data = sweep(
         lambda regime: envs[regime],
@@ -105,3 +133,86 @@ def play_regimes(
         progress=progress,
     )
     return data.transpose("regime", ...)
+
+
+def _labelled(learners: Any) -> dict[str, Any]:
+    if not isinstance(learners, Mapping) or not learners:
+        raise TypeError(f"learners must map labels to learners, but got {learners!r}")
+    return dict(learners)
+
+
+# --- over delays
+
+
+def play_delays(
+    delays: Sequence[int] = DELAYS,
+    *,
+    horizon: int = 10_000,
+    runs: int = 50,
+    seed: int = 0,
+    learners: Mapping[str, Any] | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> xr.Dataset:
+    """Final regret over the delay in all four regimes, beside the rates of the paper's table.
+
+    With stochastic losses the problems are those of `four_regimes`; with adversarial ones they are
+    those of the lower bound, "hard-adversarial", whose losses are drawn anew in each of runs / 8
+    instances (8 runs each); with an adversarial mapping its states change places in every round.
+
+    Returns:
+      A Dataset with regret_mean, mean_low, mean_high [regime, learner, delay], and rate [regime,
+      seen, delay]: sqrt((K + d) T) without states, and with them sqrt((K + min(S, d)) T) where
+      losses are stochastic. Intervals are of 95 %.
+    """
+    horizon = checks.integer("horizon", horizon, 2, MAX_HORIZON)
+    runs = checks.integer("runs", runs, 2 * RUNS_PER_INSTANCE)
+    values = sorted({checks.integer("delays", delay, 1, horizon - 1) for delay in delays})
+    if not values:
+        raise ValueError(f"delays must have at least one value, but got {delays!r}")
+    given: Any = {
+        "learners": robust() if learners is None else _labelled(learners),
+        "horizon": horizon,
+        "seed": seed,
+        "rounds": 1,
+        "keep": "finals",
+        "progress": progress,
+    }
+    stochastic = sweep(
+        lambda regime, delay: four_regimes(horizon, delay)[regime],
+        axes={"regime": REGIMES[:2], "delay": values},
+        runs=runs,
+        store=part(store, "stochastic"),
+        **given,
+    ).final_regret
+    adversarial = play_instances(
+        lambda coins: partial(_drawn_losses, horizon, coins),
+        runs // RUNS_PER_INSTANCE,
+        axes={"regime": REGIMES[2:], "delay": values},
+        store=part(store, "adversarial"),
+        **given,
+    )
+    data = xr.concat([_means(stochastic), _means(adversarial)], "regime")
+    data["rate"] = _table(values, horizon)
+    return data.assign_attrs(title="jaxbio regimes", horizon=horizon, runs=runs, seed=str(seed))
+
+
+def _means(regret: xr.DataArray) -> xr.Dataset:
+    """Of regret [learner, regime, delay, units]: its mean and interval, regimes in front."""
+    dims = ("learner", "regime", "delay")
+    found = zip(("regret_mean", "mean_low", "mean_high"), of_mean(regret.values), strict=True)
+    coordinates = {name: regret[name].values for name in dims}
+    made = xr.Dataset({name: (dims, values) for name, values in found}, coordinates)
+    return made.transpose("regime", "learner", "delay")
+
+
+def _table(delays: list[int], horizon: int) -> xr.DataArray:
+    """[regime, seen, delay]: the paper's rates with states and without."""
+    d = np.array(delays)
+    with_states, without = np.sqrt((4 + np.minimum(3, d)) * horizon), np.sqrt((4 + d) * horizon)
+    lower = np.sqrt((2 + d) * horizon)  # states are of no use
+    return xr.DataArray(
+        [[with_states, without]] * 2 + [[lower, lower]] * 2,
+        {"regime": list(REGIMES), "seen": ["states", "nothing"], "delay": delays},
+        ("regime", "seen", "delay"),
+    )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbio import theory
+from jaxbio import checks, theory
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
@@ -35,7 +35,8 @@ class Problem:
     """A family of problems with a number for each of T, S, d and K.
 
     build: of horizon, states, delay, actions and seed. rate: of horizon, states, delay and actions,
-    the paper's order of regret. seeded: do its losses depend on the seed, the same in all runs?
+    the order of its regret: a hard problem's own (of the lower bound that it proves), else that of
+    the paper's table. seeded: do its losses depend on the seed, the same in all runs?
     """
 
     name: str
@@ -50,9 +51,19 @@ def stochastic_rate(*, horizon: int, states: int, delay: int, actions: int) -> f
     return math.sqrt((actions + min(states, delay)) * horizon)
 
 
-def adversarial_rate(*, horizon: int, states: int, delay: int, actions: int) -> float:
-    """sqrt((K + d) T), the paper's table for adversarial losses."""
-    return math.sqrt((actions + delay) * horizon)
+def actions_rate(*, horizon: int, states: int, delay: int, actions: int) -> float:
+    """sqrt(K T), what hard-actions is made for."""
+    return math.sqrt(actions * horizon)
+
+
+def states_rate(*, horizon: int, states: int, delay: int, actions: int) -> float:
+    """sqrt(min(S, d) T), what hard-states is made for."""
+    return math.sqrt(min(states, delay) * horizon)
+
+
+def copies_rate(*, horizon: int, states: int, delay: int, actions: int) -> float:
+    """sqrt((d + 1) T), what hard-adversarial is made for."""
+    return math.sqrt((delay + 1) * horizon)
 
 
 def blocks_rate(*, horizon: int, states: int, delay: int, actions: int) -> float:
@@ -63,27 +74,26 @@ def blocks_rate(*, horizon: int, states: int, delay: int, actions: int) -> float
 
 def _taking(name: str, *options: str) -> Callable[..., Environment]:
     """A named problem that takes some of the numbers, and has the others fixed."""
-    return lambda **given: make_environment(name, **{option: given[option] for option in options})
 
+    def build(delay: int, **given: int) -> Environment:
+        numbers = {**given, "delay": delay, "delays": FixedDelay(delay)}
+        return make_environment(name, **{option: numbers[option] for option in options})
 
-def _utility(*, states: int, delay: int, actions: int, **_: int) -> Environment:
-    return make_environment(
-        "paper-utility", states=states, actions=actions, delays=FixedDelay(delay)
-    )
+    return build
 
 
 PROBLEMS = {
     problem.name: problem
     for problem in (
-        Problem("hard-actions", _taking("hard-actions", "horizon", "actions"), stochastic_rate),
-        Problem("hard-states", _taking("hard-states", "horizon", "states", "delay"),
-                stochastic_rate),
+        Problem("hard-actions", _taking("hard-actions", "horizon", "actions"), actions_rate),
+        Problem("hard-states", _taking("hard-states", "horizon", "states", "delay"), states_rate),
         Problem("hard-delay", _taking("hard-delay", "horizon", "states", "delay", "seed"),
                 blocks_rate, seeded=True),
         Problem("hard-adversarial",
                 _taking("hard-adversarial", "horizon", "actions", "delay", "seed"),
-                adversarial_rate, seeded=True),
-        Problem("paper-utility", _utility, stochastic_rate, hard=False),
+                copies_rate, seeded=True),
+        Problem("paper-utility", _taking("paper-utility", "states", "actions", "delays"),
+                stochastic_rate, hard=False),
     )
 }  # fmt: skip
 
@@ -103,7 +113,7 @@ class Series:
         return {**self.fixed, self.axis: value}
 
     def rates(self) -> np.ndarray:
-        """[points]: the paper's order of regret."""
+        """[points]: the order of regret that is expected."""
         return np.array([self.problem.rate(**self.point(value)) for value in self.values])
 
     def environment(
@@ -138,7 +148,8 @@ def lengthened(env: Environment, rounds: int) -> Environment:
 
 def learner(name: str, delta: float) -> Any:
     """A learner of the studies, or one that never learns."""
-    return Exp3(rate=1e-9) if name == UNIFORM else robust(delta)[name]
+    known = robust(delta) | {UNIFORM: Exp3(rate=1e-9)}
+    return known[checks.choice("a learner of a series", name, tuple(known))]
 
 
 def default_series(
