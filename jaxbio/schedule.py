@@ -162,10 +162,13 @@ def _table_bytes(found: Group) -> int:
 
 
 def _own_blocks(number: int, found: Group, runs: int, side: int, strips: int) -> list[Block]:
-    """Blocks of one setting each; strips as equal as multiples of 16 can be."""
+    """Blocks of one setting each; strips as equal as multiples of 16 can be.
+
+    Few runs leave strips of a block empty, so that more of them compile nothing new.
+    """
     parts = -(-runs // side)
     side = min(side, _stepped(-(-runs // parts)))
-    strips = min(strips, parts)
+    strips = strips if parts > 1 else 1
     take = side * (min(strips, -(-parts // 2)) if len(found.settings) == 1 else strips)
     blocks = []
     for game, setting in zip(found.games, found.settings, strict=True):

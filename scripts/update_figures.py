@@ -40,6 +40,11 @@ RATES = (
     "jaxbio rates --runs 1600 --horizons 1000 2000 4000 8000 16000 32000 "
     "--states 4 8 16 32 64 128 --delays 8 16 32 64 128 256 --actions 4 8 16 32 64"
 )
+SIZES = "jaxbio phase --grid medium --actions 2 8 32 --horizon 2000 20000 --runs 128"
+ADVISE = (
+    "jaxbio advise --actions 8 --states 12 --horizon 100000 --delay laplace:50,25 "
+    "--figure results/advice.png"
+)
 REGIMES = "jaxbio regimes --runs 400 --horizon 50000"
 REGRET = "results/paper/figures/experiment-1-regret"
 
@@ -48,9 +53,12 @@ FIGURES = {  # in the documentation's assets
     "experiment1-dark.png": Shown("jaxbio reproduce 1", f"{REGRET}-dark.png"),
     "phase-wide.png": Shown("jaxbio phase --grid wide --runs 300", "-phase-light.png"),
     "phase-full.png": Shown("jaxbio phase --grid full --runs 300", "-phase-light.png"),
-    "phase-sizes.png": Shown(
-        "jaxbio phase --actions 2 8 32 --horizon 2000 20000", "-phase-light.png"
+    "phase-sizes.png": Shown(SIZES, "-phase-MetaBIO-light.png"),
+    "phase-sizes-metaadabio.png": Shown(SIZES, "-phase-MetaAdaBIO-light.png"),
+    "phase-random.png": Shown(
+        "jaxbio phase --grid medium --family random --runs 32", "-phase-light.png"
     ),
+    "advice.png": Shown(ADVISE, "results/advice.png"),
     "guarantees.png": Shown(GUARANTEES, "-bounds-light.png"),
     "guarantees-can-fail.png": Shown(CAN_FAIL, "-bounds-light.png"),
     "rates.png": Shown(RATES, "-slopes-light.png"),

@@ -173,7 +173,7 @@ def test_advice_goes_on_where_it_was_interrupted(
     given = problem(seconds=600, looks=2, first=8, store=tmp_path)
     given["learners"] = {"one": jb.DAdaExp3(), "other": jb.DAdaExp3()}
     first = advise(**given)
-    monkeypatch.setattr(importlib.import_module("jaxbio.sweep"), "play_block", None)
+    monkeypatch.setattr(importlib.import_module("jaxbio.playing"), "play_block", None)
     assert advise(**given).overall == first.overall
 
 
