@@ -113,36 +113,40 @@ def _with_words(carry: Carry, words: Any) -> Carry:
     return carry._replace(ring=carry.ring._replace(words=words))
 
 
+class Memory(NamedTuple):
+    """Where strips are played: what one carries, and the curve [strips, stops, runs] and facts
+    [strips, runs] of all. What it holds does not matter.
+    """
+
+    carry: Carry
+    outputs: tuple[Curve, dict[str, Any]]
+
+
 def _play_strips(
-    game: Game, keys: Array, carry: Carry, used: Array, stops: Array, loop: Any, stacked: bool
-) -> tuple[Carry, Curve, dict[str, Any]]:
-    """Play whole games, one strip of runs after the other, all in the memory of `carry`.
+    game: Game, keys: Array, memory: Memory, used: Array, stops: Array, loop: Any, stacked: bool
+) -> Memory:
+    """Play whole games, one strip of runs after the other, all in the memory of one ring.
 
     keys: [2, strips, runs]; leaves of a stacked game: [..., strips, runs]; used: int32 [], how many
-    strips have anything to play. The curve: increments [strips, stops, runs]; the facts: [strips,
-    runs].
+    strips have anything to play.
     """
-    strips, runs = keys.shape[1:]
-    ahead = carry.row is not None
-
-    def of_strip(tree: Any, index: Any) -> Any:
-        pick = partial(lax.dynamic_index_in_dim, index=index, axis=-2, keepdims=False)
-        return jax.tree.map(pick, tree)
+    runs = keys.shape[-1]
+    ahead = memory.carry.row is not None
 
     def strip(index: Array, carry: Carry) -> tuple[Carry, tuple[Curve, dict[str, Any]]]:
-        mine = of_strip(game, index) if stacked else game
+        mine = _of_strip(game, index) if stacked else game
         carry = _begin(mine, carry.ring.words, runs, stacked, ahead)
-        own = of_strip(keys, index)
-        carry, curve, facts = _on(mine, own, carry, jnp.int32(0), stops, loop, stacked)
+        own = _of_strip(keys, index)
+        carry, curve, facts = _on(mine, own, carry, jnp.int32(0), stops, lax.fori_loop, stacked)
         return carry, (curve, facts)
 
-    def output(carry: Carry) -> tuple[Curve, dict[str, Any]]:
-        curve = jax.tree.map(lambda x: jnp.stack([x] * len(stops)), take_tally(carry)[1])
-        mine = of_strip(game, 0) if stacked else game
-        return curve, runs_last(summary, (stacked, True), runs)(mine, carry)
+    return Memory(*kernel.collect(strip, memory.carry, used, memory.outputs, loop))
 
-    carry, outputs = kernel.collect(strip, carry, used, jax.eval_shape(output, carry), strips)
-    return carry, *outputs
+
+def _of_strip(tree: Any, index: Any) -> Any:
+    """leaves [..., strips, runs] -> [..., runs]"""
+    pick = partial(lax.dynamic_index_in_dim, index=index, axis=-2, keepdims=False)
+    return jax.tree.map(pick, tree)
 
 
 def _round_of_block(game: Game, keys: Array, stacked: bool) -> Callable[[Array, Carry], Carry]:
@@ -193,16 +197,17 @@ _programs = make_programs()
 class Player(NamedTuple):
     """The compiled program of a block of `width` runs, in strips of which one is played at a time.
 
-    carry: the types of what it carries on. spare: what finished blocks carried; the next ones
-    begin in their memory (fresh memory for a ring costs as much as thousands of rounds).
+    memory: the types of what it carries on, a Carry, or a Memory if there are several strips.
+    spare: that of finished blocks; the next ones begin in it (fresh memory for a ring costs as much
+    as thousands of rounds).
     """
 
-    play: Callable[..., tuple[Carry, Curve, dict[str, Any]]]
-    carry: Carry
+    play: Callable[..., Any]
+    memory: Any
     width: int
     strips: int
     stacked: bool
-    spare: list[Carry]
+    spare: list[Any]
 
 
 def compile_player(game: Game, width: int, stacked: bool, strips: int = 1) -> Player:
@@ -231,19 +236,29 @@ _lock = threading.Lock()
 
 def _new_player(game: Game, width: int, stacked: bool, strips: int) -> Player:
     one = jax.tree.map(lambda x: x[..., 0], game) if stacked else game
-    shapes = jax.eval_shape(partial(begin, ahead=not _reads_late(one)), one)
+    carry = jax.eval_shape(partial(begin, ahead=not _reads_late(one)), one)
+    facts = jax.eval_shape(summary, one, carry)
+    curve = jax.eval_shape(lambda carry: take_tally(carry)[1], carry)
     runs = width // strips
-    carry = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape, runs), x.dtype), shapes)
-    function, side = (_play, (width,)) if strips == 1 else (_play_strips, (strips, runs))
+    function, memory, side = _play, _typed(carry, (), (runs,)), (runs,)
+    if strips > 1:
+        curves = _typed(curve, (strips, STOPS_PER_CALL), (runs,))
+        outputs = curves, _typed(facts, (strips,), (runs,))
+        function, memory, side = _play_strips, Memory(memory, outputs), (strips, runs)
     args = (
         _in_strips(game, strips) if stacked else game,
         jax.ShapeDtypeStruct((2, *side), jnp.uint32),
-        carry,
+        memory,
         jax.ShapeDtypeStruct((), jnp.int32),
         jax.ShapeDtypeStruct((STOPS_PER_CALL,), jnp.int32),
     )
     program = _programs[function, stacked].executable(*args)
-    return Player(program, carry, width, strips, stacked, [])
+    return Player(program, memory, width, strips, stacked, [])
+
+
+def _typed(tree: Any, before: tuple[int, ...], after: tuple[int, ...]) -> Any:
+    """Types with further axes."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct((*before, *x.shape, *after), x.dtype), tree)
 
 
 def _with_room(width: int, strips: int) -> int:
@@ -382,24 +397,26 @@ def _play_whole(
     used = -(-members * player.strips // player.width)
     game = _in_strips(game, player.strips) if player.stacked else game
     keys = _in_strips(keys, player.strips)
-    carry, curve, facts = player.play(game, keys, _memory(player), np.int32(used), ahead)
-    increments = jax.tree.map(lambda x: _side_by_side(np.asarray(x)[:, : len(stops)]), curve)
-    info = {name: _on_host(fact).reshape(-1) for name, fact in facts.items()}
-    player.spare.append(carry)
+    memory = player.play(game, keys, _memory(player), np.int32(used), ahead)
+    curve, facts = memory.outputs
+    # Copies: the memory will be used again.
+    increments = jax.tree.map(lambda x: _side_by_side(np.asarray(x)[:used, : len(stops)]), curve)
+    info = {name: _on_host(fact)[:used].reshape(-1).copy() for name, fact in facts.items()}
+    player.spare.append(memory)
     return Played(increments, info)
 
 
 def _side_by_side(strips: np.ndarray) -> np.ndarray:
     """[strips, stops, runs] -> [stops, strips * runs]"""
-    return strips.transpose(1, 0, 2).reshape(strips.shape[1], -1)
+    return np.concatenate(list(strips), axis=1)
 
 
-def _memory(player: Player) -> Carry:
+def _memory(player: Player) -> Any:
     """Somewhere to begin: the contents do not matter."""
     try:
         return player.spare.pop()
     except IndexError:
-        return jax.tree.map(lambda x: jax.device_put(np.zeros(x.shape, x.dtype)), player.carry)
+        return jax.tree.map(lambda x: jax.device_put(np.zeros(x.shape, x.dtype)), player.memory)
 
 
 def _on_host(fact: Any) -> np.ndarray:

@@ -100,21 +100,26 @@ def at_points(
     """
     before = jnp.concatenate([last[None], rounds[:-1]])
     shapes = jax.eval_shape(lambda state: take(state)[1], state)
+    empty = jax.tree.map(lambda x: jnp.zeros((*rounds.shape, *x.shape), x.dtype), shapes)
 
     def point(index: Array, state: Any) -> tuple[Any, Any]:
-        return take(loop(before[index] + 1, rounds[index] + 1, one_round, state))
+        return take(lax.fori_loop(before[index] + 1, rounds[index] + 1, one_round, state))
 
-    return collect(point, state, jnp.sum(rounds > before), shapes, len(rounds))
+    count = jnp.sum(rounds > before, dtype=jnp.int32)
+    return collect(point, state, count, empty, loop)
 
 
 def collect(
-    step: Callable[[Array, Any], tuple[Any, Any]], state: Any, count: Any, shapes: Any, room: int
+    step: Callable[[Array, Any], tuple[Any, Any]],
+    state: Any,
+    count: Array,
+    outputs: Any,
+    loop: Callable[..., Any] = lax.fori_loop,
 ) -> tuple[Any, Any]:
-    """A scan of which only the first `count` steps are made; outputs [room, ...], the rest 0.
+    """A scan of `count` steps that writes into given memory, outputs [count or more, ...].
 
-    step: (index, state) -> (state, output); shapes: of an output.
+    step: (index, state) -> (state, output).
     """
-    empty = jax.tree.map(lambda x: jnp.zeros((room, *x.shape), x.dtype), shapes)
 
     def one(index: Array, now: tuple[Any, Any]) -> tuple[Any, Any]:
         state, outputs = now
@@ -122,7 +127,7 @@ def collect(
         put = lambda all, x: lax.dynamic_update_index_in_dim(all, x, index, 0)  # noqa: E731
         return state, jax.tree.map(put, outputs, output)
 
-    return lax.fori_loop(0, count, one, (state, empty))
+    return loop(jnp.int32(0), count, one, (state, outputs))
 
 
 def is_emitted(jaxpr: Any) -> bool:

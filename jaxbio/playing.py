@@ -321,7 +321,7 @@ def _load_progress(store: Store, number: int, player: Player) -> Progress | None
     arrays = store.load_progress(number)
     if arrays is None:
         return None
-    expected = _named(player.carry)
+    expected = _named(player.memory)
     wanted = {name: _type(leaf) for name, leaf in expected.items()}
     found = {name: _type(leaf) for name, leaf in arrays.items() if name.startswith("carry")}
     if found != wanted or not {"last", *(f"curve.{name}" for name in Curve._fields)} <= set(arrays):
@@ -332,7 +332,7 @@ def _load_progress(store: Store, number: int, player: Player) -> Progress | None
             "block will be played from its first round"
         )
     leaves = [jax.device_put(arrays[name]) for name in expected]
-    carry = jax.tree.unflatten(jax.tree.structure(player.carry), leaves)
+    carry = jax.tree.unflatten(jax.tree.structure(player.memory), leaves)
     pieces: Any = [arrays[f"curve.{name}"] for name in Curve._fields]
     return Progress(int(arrays["last"]), carry, [Curve(*pieces)])
 

@@ -18,7 +18,7 @@ LANES = 16
 
 WIDEST_ELSEWHERE = 4096  # runs side by side where that is not a CPU
 ROUNDS_OF_STRIPS = 1 << 15  # of all strips of a block together
-MOST_STRIPS = 8
+MOST_STRIPS = 32
 
 
 def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:

@@ -252,13 +252,14 @@ def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     compile_as_users(monkeypatch)
 
 
-def compiled(delays: Any, learner: Any) -> Compiled:
+def compiled(delays: Any, learner: Any, strips: int = 1) -> Compiled:
     env = jb.make_environment("paper-stochastic", delays=delays)
     depth, lanes = jb.ring_sizes(env, 5000)
     game = make_game(env, learner, 5000, depth, lanes, library=np)
-    program: Any = blocks.compile_player(game, WIDTH, stacked=False).play
+    player = blocks.compile_player(game, WIDTH * strips, False, strips)
+    program: Any = player.play
     extra = program.memory_analysis().temp_size_in_bytes
-    return Compiled(program.as_text(), extra, depth * WIDTH)
+    return Compiled(program.as_text(), extra, depth * (player.width // strips))
 
 
 FIXED, LAPLACE = jb.FixedDelay(900), jb.LaplaceDelay(50, 25)
@@ -285,6 +286,16 @@ def test_the_loop_copies_no_ring(name: str) -> None:
     assert all(size >= program.slots for size in lookups(program.text)), "a small lookup"
     if name in ("dada-exp3, fixed", "metabio, fixed", "nsd-ucrl2 with a window, fixed"):
         assert lookups(program.text) == []
+
+
+@pytest.mark.usefixtures("no_programs")
+@pytest.mark.parametrize("name", ["dada-exp3, fixed", "metabio, laplace"])
+def test_strips_copy_no_ring(name: str) -> None:
+    learner, delays = LOOPS[name]
+    program = compiled(delays, learner, strips=2)
+    copies = large_copies(program.text, program.slots)
+    assert [line for line in copies if "broadcast" not in line] == []  # a strip begins with zeros
+    assert program.extra < 8 * program.slots  # these, and no second ring
 
 
 def read_first(game: Game, key: Any, t: Any, carry: Any) -> tuple[Any, Any]:
