@@ -95,6 +95,7 @@ def _play(
 def _on(
     game: Game, keys: Array, carry: Carry, last: Array, stops: Array, loop: Any, stacked: bool
 ) -> tuple[Carry, Curve, dict[str, Any]]:
+    """Play on from round `last` to the last stop: as `_play`, without a beginning."""
     one_round = _round_of_block(game, keys, stacked)
     carry, curve = kernel.at_points(one_round, take_tally, carry, last, stops, loop)
     facts = runs_last(summary, (stacked, True), keys.shape[-1])(game, carry)
