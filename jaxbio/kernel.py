@@ -103,7 +103,9 @@ def at_points(
     empty = jax.tree.map(lambda x: jnp.zeros((*rounds.shape, *x.shape), x.dtype), shapes)
 
     def point(index: Array, state: Any) -> tuple[Any, Any]:
-        return take(lax.fori_loop(before[index] + 1, rounds[index] + 1, one_round, state))
+        # Not `one_round` itself, for the reason given in `fori_loop`.
+        body = lambda t, now: one_round(t, now)  # noqa: E731
+        return take(lax.fori_loop(before[index] + 1, rounds[index] + 1, body, state))
 
     count = jnp.sum(rounds > before, dtype=jnp.int32)
     return collect(point, state, count, empty, loop)
