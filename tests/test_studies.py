@@ -157,7 +157,7 @@ def test_beyond(capsys: pytest.CaptureFixture[str]) -> None:
     dynamic = changes.dynamic_regret.sel(changes=1).mean("run")
     for name in ("MetaBIO, restarting", "NSD-UCRL2, window"):
         own = dynamic.sel(learner=name)
-        rows = found["dynamic regret with 1 changes by memory in phases"][name]
+        rows = found["dynamic regret by memory in phases, changes: 1"][name]
         assert [rows[memory]["mean"] for memory in ("0.4", "0.7")] == pytest.approx(own, abs=0.06)
         best = found["dynamic regret by changes"][name]["1"]
         assert best["mean"] == pytest.approx(float(own.min()), abs=0.06)
