@@ -69,8 +69,8 @@ def _mark(problem: str) -> tuple[str, str]:
 def _text(line: xr.Dataset, look: Look) -> str:
     slope, low, high = (float(line[name]) for name in ("slope", "slope_low", "slope_high"))
     sign = _mark(str(line.problem.values))[1]
-    interval = "" if look.narrow else f" [{low:.3f}, {high:.3f}]"
-    return f"{sign} {line.learner.values} {slope:.3f}{interval}"
+    interval = "" if look.narrow else f" [{low:z.3f}, {high:z.3f}]"
+    return f"{sign} {line.learner.values} {slope:z.3f}{interval}"
 
 
 def _panel(axes: Axes, data: xr.Dataset, axis: str, look: Look) -> None:
@@ -110,5 +110,5 @@ def _rate(axes: Axes, line: xr.Dataset, look: Look) -> End:
     moved = rate * np.exp(np.mean(np.log(mean[mean > 0] / rate[mean > 0])))
     axes.plot(x, moved, color=look.theme.ink, linewidth=1.2, linestyle=DASHES)
     sign = _mark(str(line.problem.values))[1]
-    text = f"{sign} rate {float(line.rate_slope):.2f}"
+    text = f"{sign} rate {float(line.rate_slope):z.2f}"
     return End(text, float(moved[-1]), look.theme.ink, DASHES)
