@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to flush
         return UNREAD
     except KeyboardInterrupt as interrupt:
-        notes = getattr(interrupt, "__notes__", [])  # of what has been kept
+        notes = getattr(interrupt, "__notes__", []) or _kept(options)
         again = [f"resume with: {shlex.join(['jaxbio', *given])}"] if notes else []
         print("\n" + "; ".join(["interrupted", *notes, *again]), file=sys.stderr)
         return INTERRUPTED
@@ -67,6 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"jaxbio: {error}{f' ({notes})' if notes else ''}", file=sys.stderr)
         return USAGE if isinstance(error, ValueError | TypeError) else 1
     return 0
+
+
+def _kept(options: Any) -> list[str]:
+    """What remains of a command that is interrupted between the parts of its study."""
+    folder = getattr(options, "folder", None)
+    return [] if folder is None else [f"finished parts are in {folder}"]
 
 
 def _keep_programs() -> None:
@@ -291,7 +297,7 @@ def _add_advise(commands: Any) -> None:
         found = advise.ask(options)
         if options.figure is not None:
             advise.draw(found, options)
-        _show(advise.as_dict(found), advise.as_text(found), options)
+        _show(advise.as_dict(found), advise.as_text(found, options.family), options)
 
     made = _add(
         commands,
@@ -307,6 +313,7 @@ def _add_advise(commands: Any) -> None:
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
     place = f"of finished parts (by default below {advise.STORES}): the same command goes on"
     made.add_argument("--store", type=Path, help=place)
+    made.set_defaults(folder=advise.STORES)
     _figure(made)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio import cli
-from jaxbio.commands import beyond, files, phase, regimes
+from jaxbio.commands import advise, beyond, files, phase, regimes, specs
 from jaxbio.lab import regimes as lab_regimes
+from jaxbio.lab.advise import Advice
 from jaxbio.store import Store
 
 lab_phase = importlib.import_module("jaxbio.lab.phase")
@@ -95,6 +97,35 @@ def test_phase_of_a_family_of_the_users(
     ):
         assert cli.main([*PHASE, "--family", name]) == 2
         assert words in capsys.readouterr().err
+
+
+def test_a_family_of_the_users_has_another_name_when_it_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else its finished parts would be those of another problem, and be refused."""
+    names = []
+    for text in (FAMILY, FAMILY + "# no change\n", FAMILY.replace("(delay)", "(delay + 1)")):
+        Path("changing_family.py").write_text(text)
+        names.append(specs.family_name("changing_family:family"))
+        monkeypatch.delitem(sys.modules, "changing_family")
+        importlib.invalidate_caches()
+    assert names[0] == names[1] != names[2]
+    assert all(name.startswith("changing_family-family-") for name in names)
+    asked: Any = cli.parser().parse_args([*PHASE, "--family", "changing_family:family"])
+    assert names[2] in phase._name(asked)
+    assert specs.family_name("random") == "random"
+
+
+def test_an_interrupt_between_two_parts_tells_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lab_phase, "ratios", interrupted)
+    assert cli.main([*PHASE, "--quiet", "--folder", "there"]) == 130
+    said = capsys.readouterr().err
+    assert "finished parts are in there; resume with: jaxbio phase --runs 8" in said
 
 
 def test_phase_of_random_problems_and_of_several_sizes(
@@ -232,3 +263,12 @@ def test_advice(capsys: pytest.CaptureFixture[str]) -> None:
     names = {row["name"] for row in found["learners for a mapping that may change"]["rows"]}
     assert names == {"metabio", "dada-exp3"}
     assert Path("advice.svg").read_text().startswith("<?xml")
+
+
+def test_advice_on_a_problem_of_the_users_assumes_nothing_about_it() -> None:
+    compared = jb.compare({"a": [1.0, 2.0, 3.0], "b": [5.0, 6.0, 8.0]})
+    found = Advice(compared, compared, 3, 1.0)
+    assert "If the mapping is stationary: a has" in advise.as_text(found, "random")
+    own = advise.as_text(found, "mine:problem")
+    assert "On this problem: a has" in own
+    assert "stationary" not in own
