@@ -212,6 +212,7 @@ def test_a_tuning_shows_its_parameters_and_the_held_out_result(reach: float, loo
     assert f"radius_scale  {1 / reach:.3g}" in written
     assert "saves " + tuned.summary().split("saves ")[1] in written
     assert "not the result" in written
+    assert "mean regret / that of the start values" in written
     ticks = [t.get_text() for t in _tick_labels(figure.axes[0].yaxis) if t.get_text()]
     assert len(ticks) >= 2
 
