@@ -224,6 +224,33 @@ def test_rates_over_delays_begin_where_their_learners_do() -> None:
     assert any(np.allclose(height, 285) for height in heights)  # MetaBIO's, with min(S, d)
 
 
+def test_a_panel_has_three_problems_at_most() -> None:
+    """The fourth along d has one of its own: there the rate rises and is then flat."""
+    figure = slopes(made_up_rates(), LOOKS[0])
+    names = [axes.get_title(loc="left").split("  ") for axes in figure.axes]
+    assert names == [
+        ["● hard-states", "▲ hard-adversarial", "■ paper-utility"],
+        ["● hard-states", "■ paper-utility"],
+        ["▲ hard-adversarial", "◆ hard-delay", "■ paper-utility"],
+        ["● hard-states"],
+        ["● hard-actions", "■ paper-utility"],
+    ]
+    assert [axes.get_xlabel()[-1] for axes in figure.axes] == ["T", "S", "d", "d", "K"]
+    dashed = [np.asarray(line.get_ydata()) for line in figure.axes[3].lines if line.is_dashed()]
+    (rate,) = [height for height in dashed if len(height) == len(VALUES["delays"])]
+    steps = np.diff(np.log(rate))
+    assert steps == pytest.approx([np.log(2) / 2] * 2 + [0] * 2)
+
+
+def test_points_are_joined() -> None:
+    """A straight line would hide that they bend."""
+    data = made_up_rates()
+    data.regret_mean[0] = [1, 5, 2, 7, 3]
+    lines = slopes(data, LOOKS[0]).axes[0].lines
+    full = [np.asarray(line.get_ydata()) for line in lines if line.get_linestyle() == "-"]
+    assert any(np.array_equal(height, [1, 5, 2, 7, 3]) for height in full)
+
+
 def test_a_mean_below_zero_is_left_out() -> None:
     """A logarithmic axis has no place for it, and a line through it has no slope."""
     data = made_up_rates()
