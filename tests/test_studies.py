@@ -139,6 +139,8 @@ def test_regimes(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["reference"] == "DAda-Exp3"
     assert f"{difference[0]:,.1f} ±" in text
     assert f"{low} to {high}\n" in text
+    found["by delay"][name]["DAda-Exp3"]["20"][0] = 0.0
+    assert regimes.as_text(found).endswith("\n".join(["-", "", *found["files"]]))  # of nothing
     assert sum("delays-light.png" in file for file in found["files"]) == 1
 
 

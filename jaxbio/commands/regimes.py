@@ -94,17 +94,20 @@ def _compared(rows: dict[str, Any], differences: dict[str, Any], first: str) -> 
     lines = [f"  more than {first} in the same runs, and the 95 % interval in % of its regret"]
     for name, row in others.items():
         lines.append(_row(name, map(_with_reach, row.values())))
-        shares = [
-            f"{100 * low / alone:+.1f} to {100 * high / alone:+.1f}"
-            for (_, low, high), (alone, *_) in zip(row.values(), rows[first].values(), strict=True)
-        ]
-        lines.append(_row("", shares))
+        alone = [mean for mean, *_ in rows[first].values()]
+        lines.append(_row("", map(_share, row.values(), alone)))
     return lines
 
 
 def _with_reach(found: list[float]) -> str:
     mean, _, high = found
     return f"{mean:,.1f} ±{high - mean:>6.1f}"
+
+
+def _share(found: list[float], alone: float) -> str:
+    """An interval in % of a regret; of none there are no shares."""
+    _, low, high = found
+    return f"{100 * low / alone:+.1f} to {100 * high / alone:+.1f}" if alone > 0 else "-"
 
 
 def _row(name: str, cells: Iterable[str]) -> str:

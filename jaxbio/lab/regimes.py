@@ -161,8 +161,8 @@ def play_delays(
     """Final regret over the delay in all four regimes, beside the rates of the paper's table.
 
     With stochastic losses the problems are those of `four_regimes`; with adversarial ones they are
-    those of the lower bound, "hard-adversarial", whose losses are drawn anew for every run: they
-    vary more than what the runs of one draw do. With an adversarial mapping its states change
+    those of the lower bound, "hard-adversarial", whose losses are drawn anew for every run (draws
+    differ more than the runs on one of them do); with an adversarial mapping its states change
     places in every round.
 
     learners: by default those of `robust` and uniform play, which never learns.
