@@ -15,8 +15,10 @@ import xarray as xr
 import jaxbio as jb
 from jaxbio import cli
 from jaxbio.commands import advise, beyond, files, phase, regimes, specs
+from jaxbio.lab import adversaries
 from jaxbio.lab import regimes as lab_regimes
 from jaxbio.lab.advise import Advice
+from jaxbio.lab.regimes import DIFFERENCES
 from jaxbio.store import Store
 
 lab_phase = importlib.import_module("jaxbio.lab.phase")
@@ -144,7 +146,7 @@ def test_phase_of_random_problems_and_of_several_sizes(
     assert {"helps", "surely", "perhaps"} <= set(found["ranges"][0])
 
 
-REGIMES = ("regimes", "--runs", "16", "--horizon", "200", "--delay", "9", "--delays", "5", "20")
+REGIMES = ("regimes", "--runs", "4", "--horizon", "200", "--delay", "9", "--delays", "5", "20")
 
 
 def test_regimes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,7 +162,33 @@ def test_regimes(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["by delay"][name]["UCB1"]["20"][0] == pytest.approx(float(mean))
     text = regimes.as_text(found)
     assert f"{float(mean):,.1f} ±" in text
+    own = delays.sel(regime=name, learner="UCB1", delay=20)
+    difference = [float(own[part]) for part in DIFFERENCES]
+    assert found["differences"][name]["UCB1"]["20"] == pytest.approx(difference)
+    alone = float(delays.regret_mean.sel(regime=name, learner="DAda-Exp3", delay=20))
+    low, high = (f"{100 * end / alone:+.1f}" for end in difference[1:])
+    assert found["reference"] == "DAda-Exp3"
+    assert f"{difference[0]:,.1f} ±" in text
+    assert f"{low} to {high}\n" in text
+    found["by delay"][name]["DAda-Exp3"]["20"][0] = 0.0
+    assert regimes.as_text(found).endswith("\n".join(["-", "", *found["files"]]))  # of nothing
     assert sum("delays-light.png" in file for file in found["files"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--runs", "1"), ("--delays", "0"), ("--delays", "200"), ("--delay", "200")],
+)
+def test_regimes_refuses_before_anything_is_played(
+    option: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        pytest.fail("played")
+
+    monkeypatch.setattr(lab_regimes, "sweep", never)
+    monkeypatch.setattr(adversaries, "sweep", never)
+    assert cli.main([*REGIMES, option, value, "--quiet"]) == 2
+    assert f"{option[2:]} must be" in capsys.readouterr().err
 
 
 def test_studies_with_other_options_do_not_meet(capsys: pytest.CaptureFixture[str]) -> None:
