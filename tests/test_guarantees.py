@@ -19,7 +19,7 @@ from jaxbio import cli, theory
 from jaxbio.commands import guarantees as command
 from jaxbio.lab import guarantees, lemmas
 from jaxbio.lab.guarantees import TRIVIAL, Check, check_guarantees, checked, compared, written_down
-from jaxbio.lab.intervals import HOLDS, UNDECIDED, VIOLATED, judged, of_quantile, of_share
+from jaxbio.lab.intervals import HOLDS, UNDECIDED, VIOLATED, judged, of_mean, of_quantile, of_share
 from jaxbio.lab.theorems import EXPECTATIONS, GUARANTEES, Expectation, Guarantee
 from jaxbio.lab.watched import Watched
 
@@ -235,6 +235,8 @@ def test_intervals() -> None:
     assert low < 890 < 910 < high
     below = scipy.stats.binom(1000, 0.9).cdf  # of how many values lie below the quantile
     assert 0.95 <= below(high - 1) - below(low - 1) < 0.96
+    mean, low, high = of_mean(np.arange(5.0))  # sd 1.581, t 2.776 with four degrees of freedom
+    assert (mean, low, high) == pytest.approx((2, 2 - 1.963, 2 + 1.963), abs=1e-3)
     assert judged(0.0, 0.01, 0) == HOLDS  # never seen, never allowed
     assert judged(1e-5, 0.01, 0) == VIOLATED
 
