@@ -263,8 +263,8 @@ def test_a_family_of_the_users() -> None:
         )
 
     learners = {"UCB1": jb.UCB1(), "idle": jb.UCB1(exploration=1e6)}
-    found = advise(**problem(learners=learners, seconds=0, first=8, family=family))
-    assert [size[:2] for size in asked] == [(2, 2)]
+    found = advise(**problem(learners=learners, seconds=0, first=8, family=family, states=3))
+    assert [size[:2] for size in asked] == [(2, 3)]
     assert isinstance(asked[0][2], jb.FixedDelay)
     assert found.overall["idle"].mean == pytest.approx(200, abs=20)
 
