@@ -12,10 +12,11 @@ import pytest
 import xarray as xr
 
 import jaxbio as jb
+from jaxbio import rng
 from jaxbio.figures.advice import advice as draw_advice
 from jaxbio.lab.advise import LEVEL, LOOKS, _advice, advise
 from jaxbio.lab.contestants import contestants, is_robust
-from jaxbio.lab.families import FAMILIES
+from jaxbio.lab.families import FAMILIES, drawn
 from jaxbio.plot import Look
 
 lab_advise = importlib.import_module("jaxbio.lab.advise")
@@ -32,8 +33,9 @@ def test_advice_names_the_winner_and_stops_early() -> None:
     assert found.overall.winner == "UCB1"
     assert found.runs == 32
     assert found.robust is None
-    drawn = draw_advice(found.overall, "a title", Look())
-    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == ["idle", "UCB1"]
+    assert found.overall.paired
+    picture = draw_advice(found.overall, "a title", Look())
+    assert [label.get_text() for label in picture.axes[0].get_yticklabels()] == ["idle", "UCB1"]
 
 
 def test_equals_are_too_close_to_call() -> None:
@@ -120,6 +122,56 @@ def test_labels_do_not_decide_who_is_robust() -> None:
     assert found.robust.level == found.overall.level == pytest.approx(0.05 / 6 / 2)
 
 
+def test_advice_is_decided_when_both_questions_are() -> None:
+    """One far ahead of two that are the same: overall it wins, among the robust there is a tie."""
+    known = {"ahead": jb.UCB1(), "one": jb.DAdaExp3(), "other": jb.DAdaExp3()}
+    shared = np.random.default_rng(0).normal(100, 1, 32)
+    finals = {"ahead": shared - 50, "one": shared, "other": shared}
+    found = _advice(finals, known, LEVEL, 0.0, resamples=50)
+    assert found.overall.winner == "ahead"
+    assert found.robust is not None
+    assert found.robust.winner is None
+    assert not found.decided
+
+
+def played_keys(monkeypatch: pytest.MonkeyPatch, seed: int) -> np.ndarray:
+    """[runs, 2]: the key of every run that advice with this seed is made of."""
+    clock, keys = Clock(1.0, 0.0), []
+
+    def sweep(*args: Any, **options: Any) -> xr.Dataset:
+        keys.append(rng.run_keys(options["seed"], np.arange(options["runs"])).T)
+        return clock.sweep(*args, **options)
+
+    monkeypatch.setattr(lab_advise, "sweep", sweep)
+    monkeypatch.setattr(lab_advise, "time", clock)
+    learners = {"one": jb.UCB1(), "other": jb.UCB1()}
+    found = advise(**problem(seed=seed, learners=learners, looks=3, first=8))
+    assert found.runs == sum(map(len, keys)) == 8 * 4
+    return np.concatenate(keys)
+
+
+def test_no_run_is_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in two looks, and not with another seed."""
+    both = np.concatenate([played_keys(monkeypatch, seed) for seed in (0, 1)])
+    assert len(np.unique(both, axis=0)) == len(both)
+
+
+def test_a_run_counts_on_all_problems_of_the_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made-up games: the regret on a problem is its first entry."""
+
+    def sweep(build: Any, learners: Any, axes: Any, *, runs: int, **_: Any) -> xr.Dataset:
+        entries = [float(build(instance=i).mapping.P[0, 0]) for i in axes["instance"]]
+        values = np.tile(np.array(entries)[:, None], (len(learners), 1, runs))
+        made = ("learner", "instance", "run"), values
+        return xr.Dataset({"final_regret": made}, {"learner": list(learners)})
+
+    monkeypatch.setattr(lab_advise, "sweep", sweep)
+    found = advise(**problem(family="random", seconds=0))
+    problems = [drawn(2, 2, jb.FixedDelay(5), i) for i in range(8)]
+    expected = np.mean([one.mapping.P[0, 0] for one in problems])
+    assert [row.mean for row in found.overall.rows] == pytest.approx([expected] * 5)
+
+
 # --- time
 
 
@@ -187,6 +239,19 @@ def test_random_problems_differ_and_come_back() -> None:
     np.testing.assert_array_equal(made[1], build(3, 4, jb.FixedDelay(9), 1).mapping.P)
 
 
+def test_random_problems_are_uniform() -> None:
+    """On the simplex of three states each entry has mean 1/3 and variance 1/18; mean losses have
+    those of the uniform law. Ten thousand of each: 4.5 standard errors are below the tolerances.
+    """
+    P = drawn(10_000, 3, jb.FixedDelay(1), 0).mapping.P
+    np.testing.assert_allclose(P.mean(axis=0), 1 / 3, atol=0.011)
+    np.testing.assert_allclose(P.var(axis=0), 1 / 18, rtol=0.06)
+    theta = np.asarray(drawn(2, 10_000, jb.FixedDelay(1), 0).losses.theta)
+    assert theta.mean() == pytest.approx(1 / 2, abs=0.013)
+    assert theta.var() == pytest.approx(1 / 12, rel=0.05)
+    assert abs(np.corrcoef(theta[1:], theta[:-1])[0, 1]) < 0.045
+
+
 def test_a_family_of_the_users() -> None:
     """Two actions that cost 0 and 1: the idle learner pays for half of its rounds."""
     asked = []
@@ -198,8 +263,8 @@ def test_a_family_of_the_users() -> None:
         )
 
     learners = {"UCB1": jb.UCB1(), "idle": jb.UCB1(exploration=1e6)}
-    found = advise(**problem(learners=learners, seconds=0, first=8, family=family))
-    assert [size[:2] for size in asked] == [(2, 2)]
+    found = advise(**problem(learners=learners, seconds=0, first=8, family=family, states=3))
+    assert [size[:2] for size in asked] == [(2, 3)]
     assert isinstance(asked[0][2], jb.FixedDelay)
     assert found.overall["idle"].mean == pytest.approx(200, abs=20)
 

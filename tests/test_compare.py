@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import itertools
 import json
@@ -14,6 +15,7 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio import statistics
+from jaxbio.comparison import Comparison, Row
 
 module = importlib.import_module("jaxbio.compare")
 RUNS = 40
@@ -71,7 +73,12 @@ def test_independent_runs_may_differ_in_number() -> None:
     assert (found.winner, found.runs) == ("good", RUNS)
     error = 30 * np.sqrt(1 / RUNS + 1 / (3 * RUNS))
     low, high = found["bad"].behind_low, found["bad"].behind_high
+    assert low < found["bad"].behind < high
     assert 0.5 < (high - low) / (2 * 1.96 * error) < 1.5
+    near = given | {"bad": 2 * given["bad"] - given["bad"].mean() - 70}  # twice the spread
+    welch: Any = scipy.stats.ttest_ind(near["bad"], near["good"], equal_var=False)
+    (p,) = (row.p for row in jb.compare(near, paired=False).rows if row.p is not None)
+    assert p == pytest.approx(welch.pvalue)
     with pytest.raises(ValueError, match="equally many runs"):
         jb.compare(given)
 
@@ -161,6 +168,45 @@ def test_intervals_of_a_difference_cover_it() -> None:
         hits += low <= -1 <= high
     assert scipy.stats.binom.cdf(82, 100, 0.93) < 1e-3
     assert hits >= 83
+
+
+def test_a_winner_is_named_up_to_the_level() -> None:
+    row = Row("a", *[0.0] * 6, p=None, probability_best=1.0, runs_won=1.0)
+    for p, winner in ((0.03, "a"), (0.05, "a"), (0.06, None)):
+        other = dataclasses.replace(row, name="b", p=p)
+        assert Comparison((row, other), 9, True, 0.05).winner == winner
+
+
+def test_the_mean_decides_the_order_not_the_median() -> None:
+    given = {"often": np.array([0.0] * 39 + [400.0]), "always": np.full(40, 5.0)}
+    found = jb.compare(given)
+    assert [(row.name, row.behind) for row in found.rows] == [("always", 0), ("often", 5)]
+
+
+def test_bootstrap_intervals_are_of_95_percent() -> None:
+    """As wide as Student's, up to the noise of 9,999 resamples: both ends together err by 1 %
+    (sd). Where values are skewed to the right, so is the interval.
+    """
+    rng = np.random.default_rng(8)
+    normal, skewed = rng.normal(size=1_000), rng.exponential(size=200)
+    low, high = statistics.interval(normal, 0)
+    reach = 1.96 * normal.std(ddof=1) / np.sqrt(len(normal))
+    assert high - low == pytest.approx(2 * reach, rel=0.045)
+    low, high = statistics.interval_of_difference(normal, -normal, 0)
+    assert high - low == pytest.approx(2 * np.sqrt(2) * reach, rel=0.045)
+    low, high = statistics.interval(skewed, 0)
+    assert high - skewed.mean() > 1.05 * (skewed.mean() - low)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_resampled_means_are_means(paired: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every resample, in pieces of 3: a sample that does not vary keeps its mean."""
+    monkeypatch.setattr(statistics, "CHUNK", 21)
+    samples = [np.full(7, 3.0), np.arange(7.0)]
+    found = statistics.resampled_means(samples, paired, 50, 0)
+    assert found.shape == (50, 2)
+    np.testing.assert_allclose(found[:, 0], 3)
+    assert len(np.unique(found[:, 1])) > 10
 
 
 def test_many_runs_have_the_interval_of_student() -> None:

@@ -90,3 +90,25 @@ def test_known_losses_wait_for_nothing() -> None:
     info = jb.simulate(utility(2), informed(2), horizon=100, runs=3, progress=False).info
     np.testing.assert_array_equal(info["rounds_fed"], 100)
     np.testing.assert_array_equal(info["waiting_rounds"], 0)
+
+
+def test_a_period_beyond_the_horizon_changes_nothing() -> None:
+    """The base is told the real horizon, which its radius depends on."""
+    base = jb.SuccessiveElimination(scale=0.25)
+    alone, wrapped = (
+        jb.trajectory(utility(2), learner, 0, 100) for learner in (base, jb.Restarting(base, 2**20))
+    )
+    np.testing.assert_array_equal(wrapped.action, alone.action)
+    assert len(np.unique(np.asarray(alone.action)[-20:])) == 1, "nothing is dropped"
+
+
+def test_a_dropped_action_drops_nobody() -> None:
+    """Its late losses are all 0, those of the only action left all 1."""
+    learner, two = jb.SuccessiveElimination(scale=0.1), jnp.int32(2)
+    known = jb.Known(two, jnp.int32(100), jnp.int32(9), num_actions=2, state_slots=2, ring_depth=16)
+    state = learner.init(known)._replace(active=jnp.array([False, True]), last=jnp.int32(1))
+    actions = jnp.repeat(jnp.arange(2, dtype=jnp.int32), 10)
+    late = jb.Play(actions, actions, actions.astype(jnp.float32), None)
+    own = jb.Play(jnp.int32(1), jnp.int32(1), jnp.float32(1), None)
+    new, _ = learner.learn(state, jnp.int32(30), own, jb.Arrivals(late, jnp.ones(20, bool)))
+    assert new.active.tolist() == [False, True]

@@ -8,11 +8,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import stats
 
 import jaxbio as jb
 from jaxbio import rng
 from jaxbio.figures.regimes import regimes as draw_regimes
+from jaxbio.lab import adversaries, beyond, regimes
 from jaxbio.lab.adversaries import coins
 from jaxbio.lab.beyond import (
     CHANGES,
@@ -21,6 +23,7 @@ from jaxbio.lab.beyond import (
     changing,
     dynamic_gap,
     phase_length,
+    play_beyond,
     play_changes,
     play_unknowns,
     remembered,
@@ -41,7 +44,61 @@ from jaxbio.lab.regimes import (
 from jaxbio.lab.series import UNIFORM
 from jaxbio.plot import Look
 
+
+def made_up_sweeps(monkeypatch: pytest.MonkeyPatch, *modules: Any) -> list[dict[str, Any]]:
+    """What is asked of `sweep` from here on; nothing is played, and all regret is 0."""
+    asked: list[dict[str, Any]] = []
+
+    def sweep(environment: Any, learners: Any, axes: Any, *, runs: int, **options: Any) -> Any:
+        names = {"environment": environment, "learners": learners, "axes": axes, "runs": runs}
+        asked.append(names | options)
+        regret = np.zeros((len(learners), *map(len, axes.values()), runs))
+        dims = ("learner", *axes, "run")
+        coords = {name: list(values) for name, values in axes.items()}
+        return xr.Dataset({"final_regret": (dims, regret)}, {"learner": list(learners)} | coords)
+
+    for module in modules:
+        monkeypatch.setattr(module, "sweep", sweep)
+    return asked
+
+
 # --- the four regimes
+
+
+def test_each_regime_is_what_its_name_says() -> None:
+    made = four_regimes(100, 9)
+    kinds = [(type(env.mapping), type(env.losses)) for env in made.values()]
+    assert kinds == [
+        (jb.StochasticMapping, jb.BernoulliLosses),
+        (jb.AlternatingMapping, jb.BernoulliLosses),
+        (jb.StochasticMapping, jb.TableLosses),
+        (jb.TableMapping, jb.TableLosses),
+    ]
+    assert {env.delays.longest() for env in made.values()} == {9}
+
+
+def test_losses_are_drawn_for_the_regime_the_delay_and_the_coins() -> None:
+    drawn = [regimes._drawn_losses(90, 5, name, 4) for name in regimes.REGIMES[2:]]
+    assert [type(env.mapping) for env in drawn] == [jb.StochasticMapping, jb.TableMapping]
+    assert [env.delays.longest() for env in drawn] == [4, 4]
+    plain: Any = jb.make_environment("hard-adversarial", horizon=90, delay=4, seed=5)
+    values: Any = drawn[0].losses
+    np.testing.assert_array_equal(values.values, plain.losses.values)
+
+
+def test_regimes_are_played_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over delays 40 runs are five instances of eight where an adversary draws the losses."""
+    asked = made_up_sweeps(monkeypatch, regimes, adversaries)
+    play_regimes(horizon=90, delay=7, seed=3, progress=False)
+    (curves,) = asked
+    assert {curves["environment"](name).delays.longest() for name in regimes.REGIMES} == {7}
+    assert curves["seed"] == 3
+    del asked[:]
+    play_delays([2], horizon=90, runs=40, seed=4, progress=False)
+    stochastic, *instances = asked
+    assert (stochastic["runs"], stochastic["seed"]) == (40, 4)
+    assert [one["runs"] for one in instances] == [8] * 5
+    assert list(stochastic["learners"]) == ["DAda-Exp3", "MetaBIO", "MetaAdaBIO"]
 
 
 def test_states_tell_nothing_in_the_adversarial_regimes() -> None:
@@ -236,6 +293,44 @@ def test_dynamic_regret_is_what_the_actions_cost_more_than_the_best_of_each_phas
     best = at_best(data.dynamic_regret).mean("run")
     means = data.dynamic_regret.mean("run")
     np.testing.assert_allclose(best, means.min("memory"))
+
+
+def test_each_number_of_changes_has_a_gap_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the regret of the sweep, here 0."""
+    made_up_sweeps(monkeypatch, beyond)
+    data = play_changes([3, 0, 1], memories=[0.5], horizon=96, runs=2, progress=False)
+    gaps = [dynamic_gap(4, 96, changes) for changes in (3, 0, 1)]
+    assert len(set(gaps)) == 3
+    for name in data.learner.values:
+        found = data.dynamic_regret.sel(learner=name, memory=0.5)
+        np.testing.assert_array_equal(found, np.repeat(np.array(gaps)[:, None], 2, axis=1))
+
+
+def test_the_best_memory_has_the_least_mean_for_each_number_of_changes() -> None:
+    """Neither that of all changes together nor the best of each run: [changes, memory, run]."""
+    values = [[[0.0, 10.0], [4.0, 4.0]], [[1.0, 1.0], [9.0, 9.0]]]
+    dims = ("learner", "changes", "memory", "run")
+    regret = xr.DataArray([values], {"memory": [0.5, 2.0]}, dims)
+    found = at_best(regret).squeeze("learner")
+    assert found.transpose("changes", "run").values.tolist() == [[4, 4], [1, 1]]
+    assert found.memory.values.ravel().tolist() == [2.0, 0.5]
+
+
+def test_what_is_unknown_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And both studies beyond the assumptions are played as asked."""
+    asked = made_up_sweeps(monkeypatch, beyond)
+    numbers: dict[str, Any] = {"horizon": 90, "runs": 2, "seed": 5}
+    play_beyond(changes=[1], memories=[0.4], delay=7, progress=False, **numbers)
+    assert [{name: one[name] for name in numbers} for one in asked] == [numbers] * 3
+    assert asked[1]["axes"]["memory"] == [0.4]
+    unknowns = asked[-1]
+    assert unknowns["environment"](spare=1).delays.longest() == 7
+    learners = unknowns["learners"]
+    radii = [learners[name].radius for name in ("MetaBIO", "MetaBIO, no horizon")]
+    assert radii == ["horizon", "anytime"]
+    adas = [learners[name] for name in ("MetaAdaBIO", "MetaAdaBIO, no horizon")]
+    assert [one.doubling for one in adas] == [None, 200]
+    assert [one.rule for one in adas] == ["practical", "practical"]
 
 
 def test_spare_states_are_never_seen() -> None:

@@ -172,8 +172,15 @@ CONTESTANTS: dict[str, tuple[Pair, int]] = {
     "elimination": (elimination, SHALLOW),
     "qpmd ucb1": (pair("qpmd", base=ucb1), SHALLOW),
     "qpmd dada": (pair("qpmd", base=dada), DEEP),
+    "qpmd restarting nsd window": (  # it looks at states, and at its clock when it learns
+        pair("qpmd", base=pair("restarting", base=pair("nsd-ucrl2", window=100), period=250)),
+        SHALLOW,
+    ),
     "bold dada schedule": (pair("bold", base=clocked, copies=100), SHALLOW),
-    "known losses dada": (pair("known-losses", base=dada, theta=helpers.THETA), SHALLOW),
+    "known losses restarting dada": (
+        pair("known-losses", base=pair("restarting", base=dada, period=300), theta=helpers.THETA),
+        SHALLOW,
+    ),
     "restarting elimination": (pair("restarting", base=elimination, period=600), DEEP),
     "metabio restarting dada schedule": (
         metabio(pair("restarting", base=clocked, period=250)),

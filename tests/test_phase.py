@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,19 @@ def test_there_is_no_ratio_of_regrets_that_are_not_positive(least: float) -> Non
         ratios(finals(np.where(means > 0, means, least), np.full((2, 3), 50.0), 3, 0.0))
 
 
+def test_intervals_of_ratios_are_of_95_percent() -> None:
+    """As wide as the delta method says with 400 runs. Base and wrapper are independent here: what
+    they seem to share is noise, 5 % (sd) in a cell, 2 % in the mean over six.
+    """
+    base, wrapper = np.full((2, 3), 100.0), np.array([[200.0, 100, 50], [300, 120, 90]])
+    data = finals(base, wrapper, 400, 20.0)
+    found = ratios(data)
+    relative = data.std("run", ddof=1) / data.mean("run") / np.sqrt(400)
+    error = found.ratio * np.hypot(relative.final_regret, relative.base_regret)
+    share = (found.high - found.low) / (2 * 1.96 * error)
+    assert float(share.mean()) == pytest.approx(1, abs=0.05)
+
+
 # --- lines and bands, on made-up ratios
 
 
@@ -125,6 +139,54 @@ def test_the_band_is_as_wide_as_the_distance_between_sure_cells() -> None:
     found = helpful_delays(data, "w").squeeze().sel(end="from")
     np.testing.assert_array_equal(found.sel(reach=["surely", "perhaps"]), [64, 1])
     assert undecided(line_of(data, "w", 8, 100, 2)) == [(1, 64)]
+
+
+# --- refined, on made-up games
+
+
+def reach(actions: int, horizon: int, states: int) -> float:
+    """The delay from which states help in a made-up game: 12 to 33."""
+    return 2 * actions + states * horizon / 100
+
+
+def made_up_games(
+    build: Any, learners: Any, axes: Any, *, runs: int, horizon: int = 0, **_: Any
+) -> xr.Dataset:
+    """As of `sweep`: a base has the regret 1, MetaBIO reach / d, MetaAdaBIO twice as much."""
+    regret = np.ones((len(learners), *map(len, axes.values()), runs))
+    for index in np.ndindex(regret.shape[1:-1]):
+        point = {name: values[i] for (name, values), i in zip(axes.items(), index, strict=True)}
+        size = point.pop("horizon", horizon)
+        env = build(**point)
+        ratio = reach(env.num_actions, size, env.num_states) / env.delays.longest()
+        for number, learner in enumerate(learners.values()):
+            times = {jb.MetaBIO: ratio, jb.MetaAdaBIO: 2 * ratio}
+            regret[(number, *index)] = times.get(type(learner), 1)
+    coords = {"learner": list(learners), **axes}
+    return xr.Dataset({"final_regret": (("learner", *axes, "run"), regret)}, coords)
+
+
+def test_every_cell_beyond_the_grid_is_one_of_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its K, T, S and wrapper, at its delay; the stretch from 1 to 128 is halved, not walked."""
+    seeds = []
+
+    def sweep(*args: Any, seed: int, **options: Any) -> xr.Dataset:
+        seeds.append(seed)
+        return made_up_games(*args, **options)
+
+    monkeypatch.setattr(importlib.import_module("jaxbio.lab.phase"), "sweep", sweep)
+    sizes: dict[str, Any] = {"actions": [2, 3], "horizons": [200, 300]}
+    data = phase_diagram([4, 6, 9], [1, 128], runs=2, seed=7, progress=False, **sizes)
+    assert set(seeds) == {7}
+    for name, times in (("MetaBIO", 1), ("MetaAdaBIO", 2)):
+        helpful = helpful_delays(data, name).sel(end="from")
+        for K, T, S in itertools.product(*sizes.values(), [4, 6, 9]):
+            line, end = line_of(data, name, K, T, S), times * reach(K, T, S)
+            np.testing.assert_allclose(line.ratio, end / line.delays)
+            assert 4 < len(line.delays) <= 9
+            found = helpful.sel(actions=K, horizon=T, states=S)
+            assert float(found.sel(reach="line")) == pytest.approx(end, rel=0.01)
+            assert found.sel(reach="perhaps") <= end <= found.sel(reach="surely")
 
 
 # --- played

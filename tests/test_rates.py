@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
@@ -17,7 +18,7 @@ from jaxbio.commands import rates as command
 from jaxbio.lab import rates
 from jaxbio.lab.adversaries import coins
 from jaxbio.lab.intervals import of_mean
-from jaxbio.lab.rates import fitted, measure_rates, slope
+from jaxbio.lab.rates import Fit, fitted, measure_rates, slope
 from jaxbio.lab.series import PROBLEMS, UNIFORM, VALUES, Series, default_series
 
 X = np.array([10.0, 20.0, 40.0, 80.0])
@@ -49,6 +50,8 @@ def test_a_known_slope_is_found() -> None:
     assert bent.last == pytest.approx(2)
     assert bent.slope == pytest.approx(np.polyfit(np.log(X), np.log([1, 1, 2, 8]), 1)[0])
     assert np.isnan(slope(X, np.array([1.0, 2.0, -1.0, 3.0])))
+    uneven = fitted(np.array([10.0, 20.0, 80.0]), np.tile(np.array([[1.0], [2], [32]]), 20), 0)
+    assert (uneven.first, uneven.last) == pytest.approx((1, 2))
 
 
 def test_intervals_contain_the_slope_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +115,30 @@ def test_instances_share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(given) - {0}) == 10  # 0: built to see whether it can be, not played
 
 
+def test_a_line_has_its_numbers_in_their_places() -> None:
+    ends = {"low": np.array([1.0, 3.0]), "high": np.array([5.0, 7.0])}
+    line = rates.Line(SERIES[0], "MetaBIO", np.array([2.0, 4.0]), **ends, fit=Fit(1, 2, 3, 4, 5))
+    found = rates._labelled([line]).isel(line=0)
+    names = ("slope", "slope_low", "slope_high", "slope_first", "slope_last")
+    assert [float(found[name]) for name in names] == [1, 2, 3, 4, 5]
+    rows = {"value": [60, 120], "mean_low": [1, 3], "regret_mean": [2, 4], "mean_high": [5, 7]}
+    assert {name: found[name].values.tolist() for name in rows} == rows
+    assert bool(found.hard)
+
+
+def test_learners_are_told_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+
+    def stop(*_: Any, learners: dict[str, Any], **__: Any) -> None:
+        told.append(learners["MetaBIO"].delta)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rates, "sweep", stop)
+    with pytest.raises(KeyboardInterrupt):
+        measure_rates(series=SERIES[:1], delta=0.03, progress=False)
+    assert told == [pytest.approx(0.03)]
+
+
 def test_the_rates_are_those_of_the_instances(data: xr.Dataset) -> None:
     assert data.rate[0].values == pytest.approx(np.sqrt([4 * 60, 4 * 120]))
     assert data.rate_slope.values[:2] == pytest.approx(0.5)
@@ -158,15 +185,50 @@ def test_a_problem_that_is_not_hard_has_the_rate_of_the_table() -> None:
     assert one.rates() == pytest.approx(10 * np.sqrt([12, 16, 18]))
 
 
+def test_the_rates_by_hand() -> None:
+    """T = 100, S = 9, d = 3, K = 4: K T = 400, min(S, d) T = 300, (d + 1) sqrt(S) = 12."""
+    numbers = {"horizon": 100, "states": 9, "delay": 3, "actions": 4}
+    assert {name: one.rate(**numbers) for name, one in PROBLEMS.items()} == pytest.approx(
+        {
+            "hard-actions": 20,
+            "hard-states": np.sqrt(300),
+            "hard-delay": 12,
+            "hard-adversarial": 20,
+            "paper-utility": np.sqrt(700),
+        }
+    )
+
+
+def test_an_adversary_has_coins_of_its_own() -> None:
+    numbers = {"horizon": 100, "states": 16, "delay": 3, "actions": 2}
+    for one in PROBLEMS.values():
+        numbers_of = [jax.tree.leaves(one.build(**numbers, seed=seed)) for seed in (0, 1)]
+        same = all(np.array_equal(*both) for both in zip(*numbers_of, strict=True))
+        assert same != one.seeded, one.name
+
+
+def test_more_states_than_rounds_of_delay_are_never_asked_for() -> None:
+    """Else the rate along the states, sqrt(min(S, d) T), would not rise."""
+    values = {"horizons": [64, 128], "delays": [2, 4], "actions": [2, 3]}
+    made = default_series(states=[64, 256], horizon=128, **values)
+    (hard,) = (one for one in made if (one.axis, one.problem.name) == ("states", "hard-states"))
+    assert hard.rates() == pytest.approx(np.sqrt([64 * 128, 256 * 128]))
+
+
 def test_the_default_series_can_be_built() -> None:
     values = {"horizons": [64, 128], "states": [4, 8], "delays": [2, 4], "actions": [2, 3]}
     made = default_series(**values, horizon=128)
     assert {one.axis for one in made} == {"horizon", "states", "delay", "actions"}
+    assert {one.fixed.get("horizon", 128) for one in made} == {128}
+    easy = [one for one in made if one.problem.name == "paper-utility"]
+    assert easy == [one for one in made if not one.problem.hard]
+    assert easy == [one for one in made if UNIFORM not in one.learners]
     for one in made:
         for value in one.values:
             env = one.environment(**{one.axis: value})
             assert env.num_actions == one.point(value)["actions"]
             assert env.num_states == one.point(value)["states"]
+            assert env.delays.longest() == one.point(value)["delay"]
         assert (np.diff(one.rates()) >= 0).all()
 
 

@@ -65,8 +65,8 @@ def problem(actions: int = 2) -> jb.Environment:
 
 def tune(**options: Any) -> jb.Tuned:
     given = {"horizon": HORIZON, "runs": 128, "held_out": 128, "steps": 3, "progress": False}
-    start = options.pop("start", START)
-    return jb.tune(options.pop("env", problem()), Coin, start, **given | options)
+    env, learner = options.pop("env", problem()), options.pop("learner", Coin)
+    return jb.tune(env, learner, options.pop("start", START), **given | options)
 
 
 def test_the_gradient_is_that_of_the_regret() -> None:
@@ -88,6 +88,23 @@ def test_the_gradient_is_that_of_the_regret() -> None:
     assert found.curve[0].gradient_norm == pytest.approx(np.linalg.norm(moved), rel=1e-5)
     score = np.mean([chance(middle + s * spread * w) for w in ways for s in (1, -1)])
     assert found.curve[0].training_score == pytest.approx(HORIZON * GAP * (1 - score), rel=0.02)
+
+
+def test_a_step_is_measured_by_the_start_values_on_its_own_runs() -> None:
+    """The score is the mean over both sides of all pairs, and only the unit depends on scaled."""
+    plain, scaled = (tune(steps=1, seed=4, scaled=scaled).curve[0] for scaled in (False, True))
+    moves = 0.2 * module.directions(4, 0, 2, 2)
+    logs = np.log(list(START.values())) + np.concatenate([moves, -moves, np.zeros((1, 2))])
+    sizes: Any = {"horizon": HORIZON, "runs": 128, "width": 128, "progress": False}
+    *sides, unit = (
+        jb.simulate(
+            problem(), Coin(y=y, x=x), seed=rng.stream_key(4, 0), **sizes
+        ).final_regret.mean()
+        for y, x in np.exp(logs)
+    )
+    assert plain.training_score == pytest.approx(np.mean(sides))
+    assert scaled.training_score == pytest.approx(np.mean(sides) / unit)
+    assert scaled.gradient_norm == pytest.approx(plain.gradient_norm / unit)
 
 
 def test_directions_are_orthogonal_and_new_in_every_step() -> None:
@@ -129,6 +146,11 @@ def test_the_result_is_what_simulate_plays() -> None:
     assert found.curve[0].parameters == pytest.approx(START)
     assert len(found.curve) == 3
     assert found.summary() in str(found)
+    means = [f"{found.held_out[name].mean:,.1f}" for name in ("tuned", "start")]
+    ends = f"95 % interval {found.gain.low:,.1f} to {found.gain.high:,.1f}"
+    assert found.summary().startswith("held-out regret {} instead of {}: saves".format(*means))
+    assert f"saves {found.gain.mean:,.1f} ({ends})" in found.summary()
+    assert found.to_dict()["gain"] == found.gain._asdict()
 
 
 @pytest.fixture
@@ -174,9 +196,24 @@ def test_it_resumes_with_the_same_numbers(
         again = tune(seed=2, store=tmp_path / "store")
         assert len(played) == expected
         assert again.to_dict() == whole.to_dict()
-    for other in ({"spread": 0.1}, {"seed": 3}, {"optimizer": optax.adam(0.1)}, {"start": BEST}):
+    others: list[dict[str, Any]] = [
+        {"spread": 0.1},
+        {"seed": 3},
+        {"optimizer": optax.adam(0.1)},
+        {"start": BEST},
+        {"runs": 64},
+        {"held_out": 64},
+        {"steps": 4},
+        {"pairs": 3},
+        {"scaled": False},
+        {"horizon": 30},
+        {"env": problem(3)},
+    ]
+    for other in others:
         with pytest.raises(ValueError, match="other settings"):
             tune(**{"seed": 2, "store": tmp_path / "store"} | other)
+    with pytest.raises(ValueError, match="other settings"):  # the same where it starts
+        tune(seed=2, store=tmp_path / "store", learner=lambda y, x: Coin(x=1 / x, y=y))
 
 
 def test_all_steps_and_the_held_out_runs_share_one_program() -> None:
