@@ -261,15 +261,6 @@ def test_uniform_play_is_drawn_over_delays() -> None:
         np.testing.assert_allclose(np.asarray(own.get_ydata(), float), 299 + np.array(DELAYS) / 2)
 
 
-def test_intervals_at_one_delay_stand_side_by_side() -> None:
-    axes = delays(made_up_delays(), LOOKS[0]).axes[2]
-    starts = [np.asarray(line.get_xdata(), float)[0] for line in axes.lines
-              if line.get_marker() == "o"]  # fmt: skip
-    assert len(starts) == 4
-    assert (np.diff(np.log(starts)) > 0.05).all()
-    assert np.prod(starts) ** (1 / 4) == pytest.approx(DELAYS[0])
-
-
 def test_a_single_delay_is_in_sight() -> None:
     data = made_up_delays().isel(delay=[2])
     with rc_context(style(LOOKS[0])):

@@ -23,7 +23,6 @@ from jaxbio.plot import (
     ticks_at,
 )
 
-APART = 1.06  # of the points of two learners at one delay, so that intervals can be seen
 RATES = {"nothing": "rate √((K + d) T)", "states": "rate √((K + min(S, d)) T)"}
 
 
@@ -70,12 +69,11 @@ def _over_delays(axes: Axes, data: xr.Dataset, look: Look) -> None:
     palette |= {UNIFORM: look.theme.muted} if UNIFORM in names else {}
     axes.set(xscale="log", yscale="log", xlabel="delay d in rounds", ylabel="final regret")
     ends = []
-    for place, (name, colour) in enumerate(palette.items()):
+    for name, colour in palette.items():
         own = data.sel(learner=name)
         mean = own.regret_mean.values
         bars = np.abs([mean - own.mean_low.values, own.mean_high.values - mean])
-        beside = x * APART ** (place - (len(palette) - 1) / 2)
-        axes.errorbar(beside, mean, bars, color=colour, marker="o", markersize=4.5, capsize=3)
+        axes.errorbar(x, mean, bars, color=colour, marker="o", markersize=4.5, capsize=3)
         ends.append(End(name, float(mean[-1]), colour))
     for seen, first in _references(data).items():
         rate = data.rate.sel(seen=seen).values
