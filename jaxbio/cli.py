@@ -1,6 +1,6 @@
 """The command line: `jaxbio`, also `python -m jaxbio`.
 
-Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted, 141 nobody reads what it prints.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from jaxbio.lab.regimes import DELAYS
 from jaxbio.lab.series import HORIZON, VALUES
 from jaxbio.learners.exp3 import TUNINGS
 
-USAGE, INTERRUPTED = 2, 130
+USAGE, INTERRUPTED, UNREAD = 2, 130, 141
 PICTURES = (".png", ".pdf", ".svg")
 
 
@@ -51,8 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _keep_programs()
     try:
         options.command(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to flush
+        return UNREAD
     except KeyboardInterrupt as interrupt:
-        notes = getattr(interrupt, "__notes__", [])  # of what has been kept
+        notes = getattr(interrupt, "__notes__", []) or _kept(options)
         again = [f"resume with: {shlex.join(['jaxbio', *given])}"] if notes else []
         print("\n" + "; ".join(["interrupted", *notes, *again]), file=sys.stderr)
         return INTERRUPTED
@@ -63,6 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"jaxbio: {error}{f' ({notes})' if notes else ''}", file=sys.stderr)
         return USAGE if isinstance(error, ValueError | TypeError) else 1
     return 0
+
+
+def _kept(options: Any) -> list[str]:
+    """What remains of a command that is interrupted between the parts of its study."""
+    folder = getattr(options, "folder", None)
+    return [] if folder is None else [f"finished parts are in {folder}"]
 
 
 def _keep_programs() -> None:
@@ -151,11 +161,11 @@ def _add_run(commands: Any) -> None:
         text = run.table(found)
         if compared is not None:
             found, text = found | {"comparison": compared.to_dict()}, f"{text}\n\n{compared}"
-        _show(found, text, options)
         if options.figure is not None:
             from jaxbio import plot  # matplotlib takes a while to import
 
             plot.save_as(plot.regret_curves(results, options.environment), options.figure)
+        _show(found, text, options)
 
     made = _add(
         commands,
@@ -236,11 +246,11 @@ def _add_sweep(commands: Any) -> None:
 def _add_tune(commands: Any) -> None:
     def command(options: Any) -> None:
         found = tuning.play(options)
-        _show(found.to_dict(), str(found), options)
         if options.figure is not None:
             from jaxbio import figures, plot
 
             plot.save_as(figures.tuning(found, tuning.title(options)), options.figure)
+        _show(found.to_dict(), str(found), options)
 
     made = _add(
         commands,
@@ -285,9 +295,9 @@ def _add_theory(commands: Any) -> None:
 def _add_advise(commands: Any) -> None:
     def command(options: Any) -> None:
         found = advise.ask(options)
-        _show(advise.as_dict(found), advise.as_text(found), options)
         if options.figure is not None:
             advise.draw(found, options)
+        _show(advise.as_dict(found), advise.as_text(found, options.family), options)
 
     made = _add(
         commands,
@@ -303,6 +313,7 @@ def _add_advise(commands: Any) -> None:
     made.add_argument("--seed", type=int, default=0, help="root seed (0)")
     place = f"of finished parts (by default below {advise.STORES}): the same command goes on"
     made.add_argument("--store", type=Path, help=place)
+    made.set_defaults(folder=advise.STORES)
     _figure(made)
 
 

@@ -6,6 +6,7 @@ draws takes a `Look`: the theme (light or dark) and whether the figure is for a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -30,6 +31,7 @@ DPI = 160
 COLOURS = 256  # in a PNG
 SIZE = 10.0  # points, of all text but titles
 LINE_HEIGHT = 1.25 * SIZE  # points between two labels
+BREAK = re.compile(r"(?<!=)\s+(?![=%])")  # where a line may end
 
 # Okabe and Ito's colours, told apart with any colour vision; "ink" is black, or white on dark.
 LEARNER_COLOURS = {
@@ -168,9 +170,9 @@ def text_inches(text: str, size: float = SIZE, bold: bool = False) -> float:
 
 
 def wrapped(text: str, inches: float, size: float, bold: bool = False) -> list[str]:
-    """Lines of a text that are no wider than so many inches."""
+    """Lines of a text that are no wider than so many inches; "S = d" and "95 %" stay together."""
     lines: list[str] = []
-    for word in text.split():
+    for word in filter(None, BREAK.split(text)):
         longer = f"{lines[-1]} {word}" if lines else ""
         if lines and text_inches(longer, size, bold) <= inches:
             lines[-1] = longer

@@ -177,6 +177,7 @@ def _tuned(search: _Search, method: Any, store: Store | None, shown: Any) -> Tun
         start=search.start,
         curve=tuple(curve),
         held_out=compare(dict(zip((TUNED, START), final["regret"], strict=True))),
+        scaled=search.scaled,
     )
 
 

@@ -41,7 +41,7 @@ class Tuned:
 
     held_out: "tuned" against "start" on runs that the search never saw; this is the result. curve:
     the search; its training scores are no estimate of anything but progress. learner, parameters:
-    as found; start: where the search began.
+    as found; start: where the search began; scaled: are scores relative to the start values?
     """
 
     learner: Any
@@ -49,6 +49,7 @@ class Tuned:
     start: dict[str, float]
     curve: tuple[Step, ...]
     held_out: Comparison
+    scaled: bool = True
 
     @property
     def gain(self) -> Gain:

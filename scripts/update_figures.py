@@ -31,7 +31,7 @@ TUNE = (
     "jaxbio tune paper-stochastic metabio --param scale=1 --param radius_scale=1 --delay 50 "
     "--runs 2048 --steps 60 --held-out 16384 --figure results/tune/tuning.png"
 )
-GUARANTEES = "jaxbio guarantees --horizons 500 2000 10000 --deltas 0.1 0.01 0.001 --runs 10000"
+GUARANTEES = "jaxbio guarantees --horizons 500 2000 10000 --deltas 0.1 0.01 0.001 --runs 100000"
 CAN_FAIL = (
     "jaxbio guarantees --set actions 2 --set states 2 --set reach 0 --set good 0.1 --delay 5 "
     "--horizons 1000 2000 5000 --deltas 0.1 0.01 0.001 --runs 100000"

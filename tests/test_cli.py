@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -250,3 +251,19 @@ def test_the_commands_of_a_report_are_understood() -> None:
     assert {reproduce.options_of(options).tuning for options in parsed} == {"printed"}
     assert [options.sensitivity for options in parsed] == [False, True, False]
     assert reproduce.options_of(parsed[0]) == given
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    """As with `| head`: nothing is complained about."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jaxbio", "list"],
+        cwd=Path(__file__).parents[1],
+        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == cli.UNREAD

@@ -169,6 +169,17 @@ def test_every_variant_is_saved(all_drawings: dict[int, list[Drawing]], tmp_path
     ]
 
 
+@pytest.mark.parametrize("inches", [0.1, 1.0, 1.5, 2.0, 9.0])
+def test_lines_do_not_break_within_an_equation_or_a_percentage(inches: float) -> None:
+    text = "Not known (95 %). Dashed: S = d, where it changes"
+    lines = plot.wrapped(text, inches, plot.SIZE)
+    assert " ".join(lines) == text
+    assert all(plot.text_inches(line) <= inches or len(line) < 9 for line in lines)
+    assert any("S = d," in line for line in lines)
+    assert any("(95 %)." in line for line in lines)
+    assert plot.wrapped("", inches, plot.SIZE) == []
+
+
 def test_spread_keeps_labels_apart_and_in_order() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -201,6 +212,7 @@ def test_a_tuning_shows_its_parameters_and_the_held_out_result(reach: float, loo
     assert f"radius_scale  {1 / reach:.3g}" in written
     assert "saves " + tuned.summary().split("saves ")[1] in written
     assert "not the result" in written
+    assert "mean regret / that of the start values" in written
     ticks = [t.get_text() for t in _tick_labels(figure.axes[0].yaxis) if t.get_text()]
     assert len(ticks) >= 2
 

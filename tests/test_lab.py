@@ -9,10 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from scipy import stats
 
 import jaxbio as jb
+from jaxbio import rng
 from jaxbio.figures.regimes import regimes as draw_regimes
 from jaxbio.lab import adversaries, beyond, regimes
+from jaxbio.lab.adversaries import coins
 from jaxbio.lab.beyond import (
     CHANGES,
     MEMORIES,
@@ -29,6 +32,8 @@ from jaxbio.lab.beyond import (
 )
 from jaxbio.lab.contestants import robust
 from jaxbio.lab.regimes import (
+    DIFFERENCES,
+    REGIMES,
     alternating,
     four_regimes,
     play_delays,
@@ -36,6 +41,7 @@ from jaxbio.lab.regimes import (
     swapping_states,
     turning_losses,
 )
+from jaxbio.lab.series import UNIFORM
 from jaxbio.plot import Look
 
 
@@ -81,7 +87,7 @@ def test_losses_are_drawn_for_the_regime_the_delay_and_the_coins() -> None:
 
 
 def test_regimes_are_played_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over delays 40 runs are five instances of eight where an adversary draws the losses."""
+    """Over delays an adversary draws the losses anew for every run."""
     asked = made_up_sweeps(monkeypatch, regimes, adversaries)
     play_regimes(horizon=90, delay=7, seed=3, progress=False)
     (curves,) = asked
@@ -91,8 +97,8 @@ def test_regimes_are_played_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     play_delays([2], horizon=90, runs=40, seed=4, progress=False)
     stochastic, *instances = asked
     assert (stochastic["runs"], stochastic["seed"]) == (40, 4)
-    assert [one["runs"] for one in instances] == [8] * 5
-    assert list(stochastic["learners"]) == ["DAda-Exp3", "MetaBIO", "MetaAdaBIO"]
+    assert [one["runs"] for one in instances] == [1] * 40
+    assert list(stochastic["learners"]) == ["DAda-Exp3", "MetaBIO", "MetaAdaBIO", UNIFORM]
 
 
 def test_states_tell_nothing_in_the_adversarial_regimes() -> None:
@@ -145,11 +151,11 @@ def test_states_that_change_places_leave_actions_what_they_cost() -> None:
 def test_regret_over_delays() -> None:
     """Means of the games, and the rates of the paper's table."""
     learners = {"DAda-Exp3": jb.DAdaExp3()}
-    data = play_delays([2, 20], horizon=200, runs=16, learners=learners, progress=False)
+    data = play_delays([2, 20], horizon=200, runs=4, learners=learners, progress=False)
     assert data.regime.values.tolist() == list(four_regimes(200, 2))
     cell = data.sel(regime=data.regime[1], learner="DAda-Exp3", delay=20)
     env = four_regimes(200, 20)[str(data.regime.values[1])]
-    alone = jb.simulate(env, learners["DAda-Exp3"], horizon=200, runs=16, progress=False)
+    alone = jb.simulate(env, learners["DAda-Exp3"], horizon=200, runs=4, progress=False)
     assert float(cell.regret_mean) == pytest.approx(alone.final_regret.mean())
     assert (data.mean_low < data.mean_high).all()
     means = data.regret_mean.values
@@ -158,13 +164,56 @@ def test_regret_over_delays() -> None:
     assert data.rate[3].values == pytest.approx(np.sqrt(200 * np.array([[4, 22], [4, 22]])))
 
 
+def test_differences_are_of_the_same_runs() -> None:
+    """To the first learner: in the same runs, and in the same draws of adversarial losses."""
+    learners = {"UCB1": jb.UCB1(), "MetaBIO": jb.MetaBIO(jb.UCB1())}
+    data = play_delays([20], horizon=200, runs=5, learners=learners, progress=False)
+    assert data.attrs["reference"] == "UCB1"
+    own = data.sel(learner="MetaBIO", delay=20)
+    for regime in (REGIMES[0], REGIMES[2]):
+        finals = [_finals(regime, one) for one in learners.values()]
+        interval = stats.ttest_1samp(finals[1] - finals[0], 0).confidence_interval(0.95)
+        found = [float(own[name].sel(regime=regime)) for name in DIFFERENCES[1:]]
+        assert found == pytest.approx(list(interval), abs=1e-4)
+    assert (data.difference.sel(learner="UCB1") == 0).all()
+    np.testing.assert_allclose(
+        data.difference, data.regret_mean - data.regret_mean.sel(learner="UCB1", drop=True)
+    )
+
+
+def _finals(regime: str, learner: Any) -> np.ndarray:
+    """[5]: final regrets at d = 20, T = 200; adversarial losses are drawn anew for each run."""
+    sizes = {"horizon": 200, "progress": False}
+    if regime == REGIMES[0]:
+        env = four_regimes(200, 20)[regime]
+        return jb.simulate(env, learner, runs=5, **sizes).final_regret
+    keys = [rng.stream_key(0, number) for number in range(5)]
+    envs = [jb.make_environment("hard-adversarial", horizon=200, delay=20, seed=coins(key))
+            for key in keys]  # fmt: skip
+    played = [jb.simulate(env, learner, runs=1, seed=key, **sizes)
+              for env, key in zip(envs, keys, strict=True)]  # fmt: skip
+    return np.concatenate([one.final_regret for one in played])
+
+
+def test_uniform_play_is_among_those_that_play_over_delays() -> None:
+    """It costs what an action chosen at random does."""
+    data = play_delays([5], horizon=2000, runs=2, progress=False)
+    assert data.learner.values.tolist() == [*robust(), UNIFORM]
+    env = four_regimes(2000, 5)[REGIMES[0]]
+    costs = env.mapping.P @ np.asarray(env.losses.theta)
+    found = data.regret_mean.sel(regime=REGIMES[0], learner=UNIFORM, delay=5)
+    assert float(found) == pytest.approx(2000 * (costs.mean() - costs.min()), rel=0.15)
+
+
 @pytest.mark.parametrize(
     ("study", "given", "message"),
     [
         (play_regimes, {"learners": [jb.UCB1()]}, "learners must map labels to learners, but got"),
         (play_delays, {"learners": {}}, "learners must map labels to learners, but got"),
         (play_delays, {"delays": []}, r"delays must have at least one value, but got \[\]"),
-        (play_delays, {"runs": 8}, "runs must be at least 16, but got 8"),
+        (play_delays, {"runs": 1}, "runs must be at least 2, but got 1"),
+        (play_regimes, {"horizon": 50, "delay": 50}, r"delay must be in \[0, 49\], but got 50"),
+        (play_delays, {"horizon": 50, "delays": [50]}, r"delays must be in \[1, 49\], but got 50"),
     ],
 )
 def test_bad_regimes_are_refused(study: Any, given: dict[str, Any], message: str) -> None:

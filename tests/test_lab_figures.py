@@ -19,11 +19,11 @@ from jaxbio.figures.phase import phase
 from jaxbio.figures.rates import slopes
 from jaxbio.figures.regimes import delays, regimes
 from jaxbio.lab.beyond import CHANGES, FORGETFUL, MEMORIES
-from jaxbio.lab.contestants import contestants
+from jaxbio.lab.contestants import ROBUST, contestants
 from jaxbio.lab.guarantees import TRIVIAL
 from jaxbio.lab.intervals import HOLDS
 from jaxbio.lab.regimes import DELAYS, REGIMES
-from jaxbio.lab.series import VALUES, default_series
+from jaxbio.lab.series import UNIFORM, VALUES, default_series
 from jaxbio.lab.theorems import GUARANTEES
 from jaxbio.plot import Look, style
 
@@ -137,14 +137,14 @@ def made_up_regimes() -> xr.Dataset:
 def made_up_delays() -> xr.Dataset:
     """As far apart, and as close together, as those of the default."""
     d = np.array(DELAYS)
-    mean = np.stack([300 + d / 2, 280 + d / 2, 281 + d / 2]) * np.ones((4, 1, 1))
+    mean = np.stack([300 + d / 2, 280 + d / 2, 281 + d / 2, 299 + d / 2]) * np.ones((4, 1, 1))
     dims = ("regime", "learner", "delay")
     values = {"regret_mean": mean, "mean_low": mean - 290, "mean_high": mean + 290}
     variables: dict[str, Any] = {name: (dims, value) for name, value in values.items()}
     rates = np.stack([np.full(len(d), 265.0), 100 * np.sqrt(4 + d)])
     rate = np.stack([rates, rates, rates[[1, 1]], rates[[1, 1]]])
     variables["rate"] = (("regime", "seen", "delay"), rate)
-    coordinates = {"regime": list(REGIMES), "learner": ["DAda-Exp3", "MetaBIO", "MetaAdaBIO"]}
+    coordinates = {"regime": list(REGIMES), "learner": [*ROBUST, UNIFORM]}
     coordinates |= {"delay": d, "seen": ["states", "nothing"]}
     return xr.Dataset(variables, coordinates, {"horizon": 10_000, "runs": 50})
 
@@ -222,6 +222,62 @@ def test_rates_over_delays_begin_where_their_learners_do() -> None:
         assert np.asarray(rates[0].get_ydata())[0] == pytest.approx(305)  # of DAda-Exp3
     heights = [np.asarray(line.get_ydata(), float) for line in figure.axes[0].lines]
     assert any(np.allclose(height, 285) for height in heights)  # MetaBIO's, with min(S, d)
+
+
+def test_a_panel_has_three_problems_at_most() -> None:
+    """The fourth along d has one of its own: there the rate rises and is then flat."""
+    figure = slopes(made_up_rates(), LOOKS[0])
+    names = [axes.get_title(loc="left").split("  ") for axes in figure.axes]
+    assert names == [
+        ["● hard-states", "▲ hard-adversarial", "■ paper-utility"],
+        ["● hard-states", "■ paper-utility"],
+        ["▲ hard-adversarial", "◆ hard-delay", "■ paper-utility"],
+        ["● hard-states"],
+        ["● hard-actions", "■ paper-utility"],
+    ]
+    assert [axes.get_xlabel()[-1] for axes in figure.axes] == ["T", "S", "d", "d", "K"]
+    dashed = [np.asarray(line.get_ydata()) for line in figure.axes[3].lines if line.is_dashed()]
+    (rate,) = [height for height in dashed if len(height) == len(VALUES["delays"])]
+    steps = np.diff(np.log(rate))
+    assert steps == pytest.approx([np.log(2) / 2] * 2 + [0] * 2)
+
+
+def test_points_are_joined() -> None:
+    """A straight line would hide that they bend."""
+    data = made_up_rates()
+    data.regret_mean[0] = [1, 5, 2, 7, 3]
+    lines = slopes(data, LOOKS[0]).axes[0].lines
+    full = [np.asarray(line.get_ydata()) for line in lines if line.get_linestyle() == "-"]
+    assert any(np.array_equal(height, [1, 5, 2, 7, 3]) for height in full)
+
+
+def test_uniform_play_is_drawn_over_delays() -> None:
+    figure = delays(made_up_delays(), LOOKS[0])
+    for panel, axes in enumerate(figure.axes):
+        assert UNIFORM in written(figure, panel)
+        (own,) = [line for line in axes.lines if line.get_color() == LOOKS[0].theme.muted
+                  and line.get_transform() != axes.transAxes
+                  and line.get_marker() == "o"]  # fmt: skip
+        np.testing.assert_allclose(np.asarray(own.get_ydata(), float), 299 + np.array(DELAYS) / 2)
+
+
+def test_intervals_at_one_delay_stand_side_by_side() -> None:
+    axes = delays(made_up_delays(), LOOKS[0]).axes[2]
+    starts = [np.asarray(line.get_xdata(), float)[0] for line in axes.lines
+              if line.get_marker() == "o"]  # fmt: skip
+    assert len(starts) == 4
+    assert (np.diff(np.log(starts)) > 0.05).all()
+    assert np.prod(starts) ** (1 / 4) == pytest.approx(DELAYS[0])
+
+
+def test_a_single_delay_is_in_sight() -> None:
+    data = made_up_delays().isel(delay=[2])
+    with rc_context(style(LOOKS[0])):
+        figure = delays(data, LOOKS[0])
+    assert_readable("delays", figure)
+    for axes in figure.axes:
+        low, high = axes.get_xlim()
+        assert low < 0.9 * 50 < 1.1 * 50 < high
 
 
 def test_a_mean_below_zero_is_left_out() -> None:

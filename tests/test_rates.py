@@ -19,7 +19,7 @@ from jaxbio.lab import rates
 from jaxbio.lab.adversaries import coins
 from jaxbio.lab.intervals import of_mean
 from jaxbio.lab.rates import Fit, fitted, measure_rates, slope
-from jaxbio.lab.series import PROBLEMS, UNIFORM, Series, default_series
+from jaxbio.lab.series import PROBLEMS, UNIFORM, VALUES, Series, default_series
 
 X = np.array([10.0, 20.0, 40.0, 80.0])
 SERIES = [
@@ -112,7 +112,7 @@ def test_instances_share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         measure_rates(series=series, runs=40, seed=seed, progress=False)
     drawn = np.concatenate([one[1] for one in units])  # of ten instances
     assert len(set(drawn.tolist())) == 10
-    assert len(set(given)) == 10
+    assert len(set(given) - {0}) == 10  # 0: built to see whether it can be, not played
 
 
 def test_a_line_has_its_numbers_in_their_places() -> None:
@@ -140,12 +140,43 @@ def test_learners_are_told_delta(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_rates_are_those_of_the_instances(data: xr.Dataset) -> None:
-    assert data.rate[0].values == pytest.approx(np.sqrt([7 * 60, 7 * 120]))
+    assert data.rate[0].values == pytest.approx(np.sqrt([4 * 60, 4 * 120]))
     assert data.rate_slope.values[:2] == pytest.approx(0.5)
     assert float(data.rate_slope[2]) == pytest.approx(np.log(8 / 4) / 2 / np.log(7 / 3))
     uniform = data.regret_mean[1].values  # half the gap in every round, the gap as in the proof
     gap = 0.25 * np.sqrt(4 / (2 * np.array([60, 120]) * np.log(4 / 3)))
     assert uniform == pytest.approx(gap * np.array([60, 120]) / 2, rel=0.15)
+
+
+def test_the_rate_of_hard_states_is_that_of_its_gap() -> None:
+    """Uniform play costs half the gap in every round, which is to be of the order of the rate."""
+    series = [one for one in default_series(**VALUES, horizon=8_000)
+              if one.problem.name == "hard-states"]  # fmt: skip
+    assert [one.axis for one in series] == ["horizon", "states", "delay"]
+    for one in series:
+        gaps = [np.ptp(np.asarray(one.environment(**{one.axis: value}).losses.theta))
+                for value in one.values]  # fmt: skip
+        costs = np.array(gaps) * [one.point(value)["horizon"] for value in one.values]
+        assert costs / one.rates() == pytest.approx(0.25 / np.sqrt(2 * np.log(4 / 3)), rel=1e-5)
+
+
+def test_the_default_series_cross_the_number_of_states() -> None:
+    """min(S, d): the rate rises with d up to S / 2, and is flat from there on."""
+    (one,) = [one for one in default_series(**VALUES, horizon=8_000)
+              if (one.axis, one.problem.name) == ("delay", "hard-states")]  # fmt: skip
+    below = np.array(one.values) <= one.fixed["states"] / 2
+    assert below.sum() >= 3
+    assert max(one.values) > one.fixed["states"]
+    rates = one.rates()
+    assert slope(np.array(one.values)[below], rates[below]) == pytest.approx(0.5)
+    assert (rates[~below] == rates[below][-1]).all()
+    assert (~below).sum() >= 2
+
+
+def test_metaadabio_plays_where_it_can_switch_and_losses_have_means() -> None:
+    for one in default_series(**VALUES, horizon=8_000):
+        never = one.problem.name in ("hard-adversarial", "hard-actions")
+        assert ("MetaAdaBIO" in one.learners) != never
 
 
 def test_a_problem_that_is_not_hard_has_the_rate_of_the_table() -> None:
@@ -155,7 +186,7 @@ def test_a_problem_that_is_not_hard_has_the_rate_of_the_table() -> None:
 
 
 def test_the_rates_by_hand() -> None:
-    """T = 100, S = 9, d = 3, K = 4: K T = 400, min(S, d) T = 300, (d + 1) sqrt(S) = 12."""
+    """T = 100, S = 9, d = 3, K = 4: K T = 400, min(S // 2, d) T = 300, (d + 1) sqrt(S) = 12."""
     numbers = {"horizon": 100, "states": 9, "delay": 3, "actions": 4}
     assert {name: one.rate(**numbers) for name, one in PROBLEMS.items()} == pytest.approx(
         {
@@ -177,11 +208,11 @@ def test_an_adversary_has_coins_of_its_own() -> None:
 
 
 def test_more_states_than_rounds_of_delay_are_never_asked_for() -> None:
-    """Else the rate along the states, sqrt(min(S, d) T), would not rise."""
+    """Else the rate along the states, sqrt(min(S // 2, d) T), would not rise."""
     values = {"horizons": [64, 128], "delays": [2, 4], "actions": [2, 3]}
     made = default_series(states=[64, 256], horizon=128, **values)
     (hard,) = (one for one in made if (one.axis, one.problem.name) == ("states", "hard-states"))
-    assert hard.rates() == pytest.approx(np.sqrt([64 * 128, 256 * 128]))
+    assert hard.rates() == pytest.approx(np.sqrt([32 * 128, 128 * 128]))
 
 
 def test_the_default_series_can_be_built() -> None:
@@ -212,10 +243,16 @@ def test_series_are_needed(series: Any) -> None:
         measure_rates(series=series)
 
 
-def test_an_unknown_learner_is_named() -> None:
+def test_what_is_refused_is_refused_before_anything_is_played(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("sweep", "play_instances"):
+        monkeypatch.setattr(rates, name, lambda *_, **__: pytest.fail("something was played"))
+    with pytest.raises(ValueError, match=r"delay must be in \[0, 7999\], but got 20000"):
+        measure_rates(delays=[8, 20_000], progress=False)
     foo = dataclasses.replace(SERIES[0], learners=("foo",))
     with pytest.raises(ValueError, match=r"a learner of a series must be one of .* but got 'foo'"):
-        measure_rates(series=[foo], progress=False)
+        measure_rates(series=[SERIES[0], foo], progress=False)
 
 
 def test_the_command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio import cli
-from jaxbio.commands import beyond, files, phase, regimes
+from jaxbio.commands import advise, beyond, files, phase, regimes, specs
+from jaxbio.lab import adversaries
 from jaxbio.lab import regimes as lab_regimes
+from jaxbio.lab.advise import Advice
+from jaxbio.lab.regimes import DIFFERENCES
 from jaxbio.store import Store
 
 lab_phase = importlib.import_module("jaxbio.lab.phase")
@@ -97,6 +101,35 @@ def test_phase_of_a_family_of_the_users(
         assert words in capsys.readouterr().err
 
 
+def test_a_family_of_the_users_has_another_name_when_it_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else its finished parts would be those of another problem, and be refused."""
+    names = []
+    for text in (FAMILY, FAMILY + "# no change\n", FAMILY.replace("(delay)", "(delay + 1)")):
+        Path("changing_family.py").write_text(text)
+        names.append(specs.family_name("changing_family:family"))
+        monkeypatch.delitem(sys.modules, "changing_family")
+        importlib.invalidate_caches()
+    assert names[0] == names[1] != names[2]
+    assert all(name.startswith("changing_family-family-") for name in names)
+    asked: Any = cli.parser().parse_args([*PHASE, "--family", "changing_family:family"])
+    assert names[2] in phase._name(asked)
+    assert specs.family_name("random") == "random"
+
+
+def test_an_interrupt_between_two_parts_tells_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lab_phase, "ratios", interrupted)
+    assert cli.main([*PHASE, "--quiet", "--folder", "there"]) == 130
+    said = capsys.readouterr().err
+    assert "finished parts are in there; resume with: jaxbio phase --runs 8" in said
+
+
 def test_phase_of_random_problems_and_of_several_sizes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,7 +146,7 @@ def test_phase_of_random_problems_and_of_several_sizes(
     assert {"helps", "surely", "perhaps"} <= set(found["ranges"][0])
 
 
-REGIMES = ("regimes", "--runs", "16", "--horizon", "200", "--delay", "9", "--delays", "5", "20")
+REGIMES = ("regimes", "--runs", "4", "--horizon", "200", "--delay", "9", "--delays", "5", "20")
 
 
 def test_regimes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,7 +162,33 @@ def test_regimes(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["by delay"][name]["UCB1"]["20"][0] == pytest.approx(float(mean))
     text = regimes.as_text(found)
     assert f"{float(mean):,.1f} ±" in text
+    own = delays.sel(regime=name, learner="UCB1", delay=20)
+    difference = [float(own[part]) for part in DIFFERENCES]
+    assert found["differences"][name]["UCB1"]["20"] == pytest.approx(difference)
+    alone = float(delays.regret_mean.sel(regime=name, learner="DAda-Exp3", delay=20))
+    low, high = (f"{100 * end / alone:+.1f}" for end in difference[1:])
+    assert found["reference"] == "DAda-Exp3"
+    assert f"{difference[0]:,.1f} ±" in text
+    assert f"{low} to {high}\n" in text
+    found["by delay"][name]["DAda-Exp3"]["20"][0] = 0.0
+    assert regimes.as_text(found).endswith("\n".join(["-", "", *found["files"]]))  # of nothing
     assert sum("delays-light.png" in file for file in found["files"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--runs", "1"), ("--delays", "0"), ("--delays", "200"), ("--delay", "200")],
+)
+def test_regimes_refuses_before_anything_is_played(
+    option: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        pytest.fail("played")
+
+    monkeypatch.setattr(lab_regimes, "sweep", never)
+    monkeypatch.setattr(adversaries, "sweep", never)
+    assert cli.main([*REGIMES, option, value, "--quiet"]) == 2
+    assert f"{option[2:]} must be" in capsys.readouterr().err
 
 
 def test_studies_with_other_options_do_not_meet(capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,7 +216,7 @@ def test_beyond(capsys: pytest.CaptureFixture[str]) -> None:
     dynamic = changes.dynamic_regret.sel(changes=1).mean("run")
     for name in ("MetaBIO, restarting", "NSD-UCRL2, window"):
         own = dynamic.sel(learner=name)
-        rows = found["dynamic regret with 1 changes by memory in phases"][name]
+        rows = found["dynamic regret by memory in phases, changes: 1"][name]
         assert [rows[memory]["mean"] for memory in ("0.4", "0.7")] == pytest.approx(own, abs=0.06)
         best = found["dynamic regret by changes"][name]["1"]
         assert best["mean"] == pytest.approx(float(own.min()), abs=0.06)
@@ -232,3 +291,12 @@ def test_advice(capsys: pytest.CaptureFixture[str]) -> None:
     names = {row["name"] for row in found["learners for a mapping that may change"]["rows"]}
     assert names == {"metabio", "dada-exp3"}
     assert Path("advice.svg").read_text().startswith("<?xml")
+
+
+def test_advice_on_a_problem_of_the_users_assumes_nothing_about_it() -> None:
+    compared = jb.compare({"a": [1.0, 2.0, 3.0], "b": [5.0, 6.0, 8.0]})
+    found = Advice(compared, compared, 3, 1.0)
+    assert "If the mapping is stationary: a has" in advise.as_text(found, "random")
+    own = advise.as_text(found, "mine:problem")
+    assert "On this problem: a has" in own
+    assert "stationary" not in own

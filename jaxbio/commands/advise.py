@@ -8,8 +8,17 @@ from typing import Any
 
 from jaxbio.commands import specs
 from jaxbio.lab.advise import Advice, advise
+from jaxbio.lab.families import FAMILIES
 
 STORES = Path("results") / "advise" / "store"
+USUAL = (
+    "If the mapping is stationary",
+    "If it may change, choose among those whose regret is bounded then. While it does not",
+)
+OWN = ("On this problem", "Among those whose regret is bounded whatever the mapping does")
+ADVERSARIAL = (
+    "If losses are adversarial, states tell nothing: take one that ignores them, such as DAda-Exp3."
+)
 
 
 def ask(options: Any) -> Advice:
@@ -31,7 +40,8 @@ def ask(options: Any) -> Advice:
 def _name(options: Any) -> str:
     """Of the parts of these very options: sizes to read, and a digest of all that they play."""
     sizes = (options.actions, options.states, options.horizon)
-    rest = [options.delay, options.family, options.learners, options.seed]
+    family = specs.family_name(options.family)
+    rest = [options.delay, family, options.learners, options.seed]
     digest = hashlib.sha256(repr(rest).encode()).hexdigest()[:12]
     return "-".join([*map(str, sizes), digest])
 
@@ -59,12 +69,11 @@ def as_dict(found: Advice) -> dict[str, Any]:
     }
 
 
-def as_text(found: Advice) -> str:
-    lines = [str(found.overall), "", f"If the mapping is stationary: {found.overall.verdict}."]
+def as_text(found: Advice, family: str) -> str:
+    """A family of the user's may have any mapping and any losses: then the games speak for them."""
+    all_of_them, safe = USUAL if family in FAMILIES else OWN
+    lines = [str(found.overall), "", f"{all_of_them}: {found.overall.verdict}."]
     if found.robust is not None:
-        lines.append(
-            "If it may change, choose among those whose regret is bounded then. While it does not: "
-            f"{found.robust.verdict}."
-        )
-        lines.append("If losses are adversarial too, states tell nothing: run DAda-Exp3.")
+        lines.append(f"{safe}: {found.robust.verdict}.")
+        lines.append(ADVERSARIAL)
     return "\n".join(lines)

@@ -30,7 +30,7 @@ def study(options: Any) -> tuple[dict[str, Any], str]:
         "uniform play": float(changes.uniform_regret),
         "dynamic regret by changes": means(at_best(dynamic), "changes"),
         **{
-            f"dynamic regret with {count} changes by memory in phases": means(
+            f"dynamic regret by memory in phases, changes: {count}": means(
                 dynamic.sel(changes=count, learner=list(FORGETFUL)), "memory"
             )
             for count in changes.changes.values.tolist()

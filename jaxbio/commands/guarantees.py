@@ -71,7 +71,7 @@ def as_text(found: dict[str, Any]) -> str:
         lines.append(
             f"{row['guarantee']:<20}{row['horizon']:>9,}{row['delta']:>8g}{row['bound']:>10,.0f}"
             f"{row['regret_quantile']:>10,.1f}{row['ratio']:>8.1f}{row['exceeded']:>7,}  "
-            f"{row['share_high']:<14.2g}{row['dominant']:<18}{row['verdict']}"
+            f"{row['share_high']:<14.2g}{row['dominant'].replace('_', ' '):<18}{row['verdict']}"
         )
     lines += ["", f"{'lemma':<36}{'T':>9}{'delta':>8}{'failures':>10}{'tightness':>11}  verdict"]
     for row in found["lemmas"]:

@@ -67,7 +67,7 @@ def _written(data: xr.Dataset, folder: Path, name: str) -> list[str]:
 def _name(options: Any) -> str:
     """Of the files of these very options."""
     several = ("-".join(map(str, values)) for values in (options.actions, options.horizon))
-    family = [] if options.family == "utility" else [options.family.replace(":", "-")]
+    family = [] if options.family == "utility" else [specs.family_name(options.family)]
     return "-".join([*family, options.grid, *several, str(options.runs), str(options.seed)])
 
 

@@ -42,10 +42,10 @@ def as_text(found: dict[str, Any]) -> str:
         f"{'first':>7}{'last':>7}{'rate':>7}"
     ]
     for row in found["lines"]:
-        interval = f"[{row['slope_low']:.3f}, {row['slope_high']:.3f}]"
+        interval = f"[{row['slope_low']:z.3f}, {row['slope_high']:z.3f}]"
         lines.append(
-            f"{AXES[row['axis']]:<4}{row['problem']:<18}{row['learner']:<14}{row['slope']:>7.3f}  "
-            f"{interval:<18}{row['slope_first']:>7.2f}{row['slope_last']:>7.2f}"
-            f"{row['rate_slope']:>7.3f}"
+            f"{AXES[row['axis']]:<4}{row['problem']:<18}{row['learner']:<14}{row['slope']:>z7.3f}  "
+            f"{interval:<18}{row['slope_first']:>z7.2f}{row['slope_last']:>z7.2f}"
+            f"{row['rate_slope']:>z7.3f}"
         )
     return "\n".join([*lines, "", *found["files"]])

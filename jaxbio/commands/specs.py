@@ -12,6 +12,7 @@ from jaxbio import checks
 from jaxbio.environment.delays import FixedDelay, GeometricDelay, LaplaceDelay, UniformDelay
 from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
+from jaxbio.fingerprint import digest, parts
 from jaxbio.lab.families import FAMILIES
 from jaxbio.learners.registry import make_learner
 
@@ -78,6 +79,14 @@ def learner(text: str) -> tuple[str, Any]:
 def family(text: str) -> Any:
     """A name of `FAMILIES`, or module:name of a function of the user's."""
     return text if text in FAMILIES else function(text)
+
+
+def family_name(text: str) -> str:
+    """For files and finished parts: one of the user's has another name when its code changes."""
+    if text in FAMILIES:
+        return text
+    code = digest(parts("family", function(text)))
+    return f"{text.replace(':', '-')}-{code[:8]}"
 
 
 def function(text: str) -> Callable[..., Any]:

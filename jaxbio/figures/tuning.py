@@ -48,7 +48,8 @@ def _parameters(axes: Axes, tuned: Tuned, texts: dict[str, str], look: Look) -> 
 
 def _score(axes: Axes, tuned: Tuned) -> None:
     axes.plot([step.training_score for step in tuned.curve], color=SCORE)
-    axes.set(xlabel="step", ylabel="on the runs of each step")
+    unit = " / that of the start values" * tuned.scaled
+    axes.set(xlabel="step", ylabel=f"mean regret{unit}")
     _steps(axes, len(tuned.curve))
 
 

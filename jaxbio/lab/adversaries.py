@@ -26,12 +26,13 @@ def play_instances(
     environment: Callable[[int], Any],
     count: int,
     *,
+    runs: int = RUNS_PER_INSTANCE,
     seed: int,
     store: Path | None,
     progress: bool,
     **given: Any,
 ) -> xr.DataArray:
-    """[..., instance]: mean final regret over the runs of each instance, 8 of them.
+    """[..., instance]: mean final regret over the runs of each instance.
 
     An instance has a stream of the root seed of its own, for the adversary's coins and for the
     runs, so that instances are independent; its learners meet the same runs. environment: coins ->
@@ -43,7 +44,7 @@ def play_instances(
             key = rng.stream_key(seed, number)
             data = sweep(
                 environment(coins(key)),
-                runs=RUNS_PER_INSTANCE,
+                runs=runs,
                 seed=key,
                 store=part(store, f"instance-{number}"),
                 progress=False,

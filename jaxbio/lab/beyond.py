@@ -162,6 +162,7 @@ def _finals(
     runs: int = 50,
     **given: Any,
 ) -> xr.Dataset:
+    runs = checks.integer("runs", runs, 2)  # one has no interval
     return sweep(
         environment, learners, axes, horizon=horizon, runs=runs, rounds=1, keep="finals", **given
     )

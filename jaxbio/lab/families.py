@@ -56,4 +56,9 @@ def problem(family: Family, actions: int, states: int, delays: Any, instance: in
             f"family must make an Environment, but for {actions} actions, {states} states and "
             f"delays {delays} it made {made!r}"
         )
+    if (made.num_actions, made.num_states) != (actions, states):
+        raise ValueError(
+            f"family must make a problem of the size it is asked for, but for {actions} actions "
+            f"and {states} states it made one with {made.num_actions} and {made.num_states}"
+        )
     return made

@@ -22,13 +22,11 @@ from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import Environment
 from jaxbio.lab.contestants import wrappers
 from jaxbio.lab.families import family_of, problem
-from jaxbio.statistics import resampled_means
+from jaxbio.statistics import CONFIDENCE, student_reach
 from jaxbio.store import part
 from jaxbio.sweep import sweep
 
 SIZES = (8, 16, 32, 64, 128)  # state counts up to each of these share arrays of one size
-RESAMPLES = 2000
-LEVEL = 0.95
 WITHIN = 0.1
 ENDS = ("from", "to")
 REACHES = ("surely", "line", "perhaps")
@@ -97,6 +95,7 @@ def phase_diagram(
         "delay": checks.increasing("delays", delays, 0),
     }
     within = checks.number("within", within, 0)
+    runs = checks.integer("runs", runs, 2)  # one has no interval
     known = _checked(wrappers() if learners is None else learners)
     build = _builder(family)
     for size in itertools.product(axes["actions"], counts, axes["delay"]):
@@ -109,9 +108,9 @@ def phase_diagram(
     ]
     order = ("wrapper", "actions", "horizon", "states", "delay", "run")
     finals = xr.concat(parts, "states").transpose(*order)
-    grid = finals.merge(ratios(finals, seed=seed)).assign_attrs(parts[0].attrs)
+    grid = finals.merge(ratios(finals)).assign_attrs(parts[0].attrs)
     grid.attrs["problems"] = family_of(family).instances
-    return _refined(grid, known, play, within, seed, store)
+    return _refined(grid, known, play, within, store)
 
 
 def _checked(learners: Any) -> dict[str, Any]:
@@ -184,26 +183,33 @@ def _play(
     )
 
 
-def ratios(
-    finals: xr.Dataset, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
-) -> xr.Dataset:
-    """Ratios of mean final regret, wrapper to its base, with percentile intervals.
+def ratios(finals: xr.Dataset, level: float = CONFIDENCE) -> xr.Dataset:
+    """Ratios of mean final regret, wrapper to its base, with intervals.
 
-    The interval of a cell is a bootstrap over its runs; base and wrapper keep their pairing.
+    That of a cell is Student's for the logarithm of the ratio (delta method); base and wrapper keep
+    their pairing.
 
     finals: final_regret and base_regret [..., run]. Returns ratio, low, high: [...].
     """
     both = [finals[name].transpose(..., "run") for name in ("final_regret", "base_regret")]
-    values = np.stack([one.values for one in both])  # [2, ..., run]
-    means = resampled_means(
-        list(values.reshape(-1, values.shape[-1])), True, resamples, seed
-    ).reshape(resamples, *values.shape[:-1])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio, resampled = np.divide(*values.mean(-1)), means[:, 0] / means[:, 1]
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    shape = both[0].isel(run=0, drop=True)
-    named = {"ratio": ratio, "low": low, "high": high}
-    return xr.Dataset({name: shape.copy(data=value) for name, value in named.items()})
+    means = [_positive(one.mean("run"), str(one.name)) for one in both]
+    ratio = means[0] / means[1]
+    relative = both[0] / means[0] - both[1] / means[1]
+    factor = np.exp(student_reach(relative.values, level))
+    return xr.Dataset({"ratio": ratio, "low": ratio / factor, "high": ratio * factor})
+
+
+def _positive(means: xr.DataArray, name: str) -> xr.DataArray:
+    """Mean regrets [...] of which a ratio can be made."""
+    bad = np.argwhere(~(means.values > 0))
+    if len(bad):
+        one = means[tuple(bad[0])]
+        place = ", ".join(f"{name}={value.item()!r}" for name, value in one.coords.items())
+        raise ValueError(
+            f"a ratio needs mean regrets above 0, but {name} has {one.item():g} at {place}: regret "
+            "may be negative with adversarial losses, and is 0 where no action is better"
+        )
+    return means
 
 
 # --- from a grid to its lines
@@ -214,7 +220,6 @@ def _refined(
     known: Mapping[str, Any],
     play: Callable[..., xr.Dataset],
     within: float,
-    seed: int,
     store: str | os.PathLike[str] | None,
 ) -> xr.Dataset:
     """Halve the stretches in which an end of the helpful delays lies until they are short."""
@@ -232,7 +237,7 @@ def _refined(
                 horizon=cells[0].horizon,
                 store=part(store, "-".join(map(str, ["step", step, wrapper, *size]))),
             ).sel(wrapper=name, drop=True)
-            found.append(_labelled(ratios(played, seed=seed), name, cells))
+            found.append(_labelled(ratios(played), name, cells))
         data, step = _with_cells(data, found), step + 1
     return data
 
@@ -351,7 +356,7 @@ def _crossing(line: Line, inside: int, outside: int) -> float:
     if inside == outside:
         return float(line.delays[inside])
     x = np.log1p(line.delays[[inside, outside]])
-    y = np.log(np.maximum(line.ratio[[inside, outside]], np.finfo(float).tiny))  # may be negative
+    y = np.log(line.ratio[[inside, outside]])
     return float(np.expm1(x[0] + y[0] / (y[0] - y[1]) * (x[1] - x[0])))
 
 

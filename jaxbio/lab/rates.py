@@ -81,6 +81,8 @@ def measure_rates(
     runs = checks.integer("runs", runs, 2 * RUNS_PER_INSTANCE)
     delta = checks.probability_of_error("delta", delta)
     seed = checks.integer("seed", seed, 0, 2**32 - 1)
+    for one in series:
+        _build(one, delta)  # what refuses a size does so before anything is played
     lines = []
     for number, one in enumerate(series):
         place = part(store, f"{number}-{one.axis}-{one.problem.name}")
@@ -103,6 +105,14 @@ def _checked(series: Any) -> list[Series]:
     if not known or not all(isinstance(one, Series) for one in known):
         raise ValueError(f"series must hold one Series or more, but got {series!r}")
     return known
+
+
+def _build(one: Series, delta: float) -> None:
+    """All that is to be played, to see whether it can be."""
+    for name in one.learners:
+        learner(name, delta)
+    for value in one.values:
+        one.environment(**{one.axis: value})
 
 
 def _played(

@@ -23,14 +23,17 @@ from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.environment.instances import make_environment
 from jaxbio.environment.losses import TableLosses
 from jaxbio.environment.mappings import StochasticMapping, TableMapping
-from jaxbio.lab.adversaries import RUNS_PER_INSTANCE, play_instances
+from jaxbio.lab.adversaries import play_instances
 from jaxbio.lab.contestants import contestants, robust
 from jaxbio.lab.intervals import of_mean
+from jaxbio.lab.series import UNIFORM, learner
 from jaxbio.store import part
 from jaxbio.sweep import sweep
 
 TURN = 0.4  # the share of the horizon after which adversarial losses turn
 DELAYS = (10, 20, 50, 100, 200, 400)
+MEANS = ("regret_mean", "mean_low", "mean_high")
+DIFFERENCES = ("difference", "difference_low", "difference_high")
 REGIMES = (
     "stochastic mapping, stochastic losses",
     "adversarial mapping, stochastic losses",
@@ -118,7 +121,8 @@ def play_regimes(
       A Dataset as of `sweep`, with the dimension regime in front: regret [regime, learner, run,
       round] and the facts of the runs.
     """
-    horizon, delay = checks.integer("horizon", horizon, 2), checks.integer("delay", delay, 0)
+    horizon = checks.integer("horizon", horizon, 2, MAX_HORIZON)
+    delay = checks.integer("delay", delay, 0, horizon - 1)
     known = contestants() if learners is None else _labelled(learners)
     envs = four_regimes(horizon, delay)
     data = sweep(
@@ -157,21 +161,22 @@ def play_delays(
     """Final regret over the delay in all four regimes, beside the rates of the paper's table.
 
     With stochastic losses the problems are those of `four_regimes`; with adversarial ones they are
-    those of the lower bound, "hard-adversarial", whose losses are drawn anew in each of runs / 8
-    instances (8 runs each); with an adversarial mapping its states change places in every round.
+    those of the lower bound, "hard-adversarial", whose losses are drawn anew for every run (draws
+    differ more than the runs on one of them do); with an adversarial mapping its states change
+    places in every round.
+
+    learners: by default those of `robust` and uniform play, which never learns.
 
     Returns:
-      A Dataset with regret_mean, mean_low, mean_high [regime, learner, delay], and rate [regime,
-      seen, delay]: sqrt((K + d) T) without states, and with them sqrt((K + min(S, d)) T) where
-      losses are stochastic. Intervals are of 95 %.
+      A Dataset with regret_mean, mean_low, mean_high [regime, learner, delay]; difference,
+      difference_low, difference_high [regime, learner, delay]: regret less that of the first
+      learner in the same runs; and rate [regime, seen, delay]: sqrt((K + d) T) without states, and
+      with them sqrt((K + min(S, d)) T) where losses are stochastic. Intervals are of 95 %.
     """
-    horizon = checks.integer("horizon", horizon, 2, MAX_HORIZON)
-    runs = checks.integer("runs", runs, 2 * RUNS_PER_INSTANCE)
-    values = sorted({checks.integer("delays", delay, 1, horizon - 1) for delay in delays})
-    if not values:
-        raise ValueError(f"delays must have at least one value, but got {delays!r}")
+    values, horizon, runs = checked_delays(delays, horizon, runs)
+    known = robust() | {UNIFORM: learner(UNIFORM, 0.1)} if learners is None else _labelled(learners)
     given: Any = {
-        "learners": robust() if learners is None else _labelled(learners),
+        "learners": known,
         "horizon": horizon,
         "seed": seed,
         "rounds": 1,
@@ -187,22 +192,37 @@ def play_delays(
     ).final_regret
     adversarial = play_instances(
         lambda coins: partial(_drawn_losses, horizon, coins),
-        runs // RUNS_PER_INSTANCE,
+        runs,
+        runs=1,
         axes={"regime": REGIMES[2:], "delay": values},
         store=part(store, "adversarial"),
         **given,
     )
     data = xr.concat([_means(stochastic), _means(adversarial)], "regime")
     data["rate"] = _table(values, horizon)
-    return data.assign_attrs(title="jaxbio regimes", horizon=horizon, runs=runs, seed=str(seed))
+    about = {"horizon": horizon, "runs": runs, "seed": str(seed), "reference": next(iter(known))}
+    return data.assign_attrs(title="jaxbio regimes", **about)
+
+
+def checked_delays(delays: Any, horizon: Any, runs: Any) -> tuple[list[int], int, int]:
+    """The front door of `play_delays`: increasing delays, the horizon and the number of runs."""
+    horizon = checks.integer("horizon", horizon, 2, MAX_HORIZON)
+    runs = checks.integer("runs", runs, 2)
+    values = sorted({checks.integer("delays", delay, 1, horizon - 1) for delay in delays})
+    if not values:
+        raise ValueError(f"delays must have at least one value, but got {delays!r}")
+    return values, horizon, runs
 
 
 def _means(regret: xr.DataArray) -> xr.Dataset:
-    """Of regret [learner, regime, delay, units]: its mean and interval, regimes in front."""
-    dims = ("learner", "regime", "delay")
-    found = zip(("regret_mean", "mean_low", "mean_high"), of_mean(regret.values), strict=True)
+    """Of regret [learner, regime, delay, units]: means and intervals of it and of what it is more
+    than the first learner's in the same unit, regimes in front.
+    """
+    dims, values = ("learner", "regime", "delay"), regret.values
+    found = [*of_mean(values), *of_mean(values - values[:1])]
     coordinates = {name: regret[name].values for name in dims}
-    made = xr.Dataset({name: (dims, values) for name, values in found}, coordinates)
+    named = zip(MEANS + DIFFERENCES, found, strict=True)
+    made = xr.Dataset({name: (dims, numbers) for name, numbers in named}, coordinates)
     return made.transpose("regime", "learner", "delay")
 
 

@@ -57,8 +57,10 @@ def actions_rate(*, horizon: int, states: int, delay: int, actions: int) -> floa
 
 
 def states_rate(*, horizon: int, states: int, delay: int, actions: int) -> float:
-    """sqrt(min(S, d) T), what hard-states is made for."""
-    return math.sqrt(min(states, delay) * horizon)
+    """sqrt(min(floor(S / 2), d) T), what hard-states is made for: a round shows one of two states,
+    so a block in which none comes back has at most S / 2 rounds.
+    """
+    return math.sqrt(min(states // 2, delay) * horizon)
 
 
 def copies_rate(*, horizon: int, states: int, delay: int, actions: int) -> float:
@@ -175,14 +177,15 @@ def default_series(
     few = {"states": 16, "delay": 64, "actions": 2}
     easy = {"states": 4, "delay": 100, "actions": 8}
     return [
-        along("horizon", horizons, "hard-states", two, **few),
+        along("horizon", horizons, "hard-states", three, **few),
         along("horizon", horizons, "hard-adversarial", alone, **(few | {"states": 2})),
         along("horizon", horizons, "paper-utility", three, **easy),
-        along("states", states, "hard-states", two, **(few | {"delay": max(states)})),
+        along("states", states, "hard-states", three, **(few | {"delay": max(states)})),
         along("states", states, "paper-utility", three, **easy),
         along("delay", delays, "hard-adversarial", alone, **(few | {"states": 2})),
-        along("delay", delays, "hard-delay", two, **few),
+        along("delay", delays, "hard-delay", three, **few),
         along("delay", delays, "paper-utility", three, **easy),
-        along("actions", actions, "hard-actions", two, states=2, delay=0),
-        along("actions", actions, "paper-utility", two, **easy),
+        along("delay", delays, "hard-states", three, **(few | {"states": 64})),
+        along("actions", actions, "hard-actions", two, states=2, delay=0),  # nobody waits
+        along("actions", actions, "paper-utility", three, **easy),
     ]
