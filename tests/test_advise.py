@@ -259,7 +259,7 @@ def test_a_family_of_the_users() -> None:
     def family(actions: int, states: int, delays: Any) -> jb.Environment:
         asked.append((actions, states, delays))
         return jb.Environment(
-            jb.StochasticMapping(np.eye(2)), jb.ConstantLosses([0.0, 1.0]), delays
+            jb.StochasticMapping(np.eye(2, 3)), jb.ConstantLosses([0.0, 1.0, 1.0]), delays
         )
 
     learners = {"UCB1": jb.UCB1(), "idle": jb.UCB1(exploration=1e6)}

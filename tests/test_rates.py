@@ -186,7 +186,7 @@ def test_a_problem_that_is_not_hard_has_the_rate_of_the_table() -> None:
 
 
 def test_the_rates_by_hand() -> None:
-    """T = 100, S = 9, d = 3, K = 4: K T = 400, min(S, d) T = 300, (d + 1) sqrt(S) = 12."""
+    """T = 100, S = 9, d = 3, K = 4: K T = 400, min(S // 2, d) T = 300, (d + 1) sqrt(S) = 12."""
     numbers = {"horizon": 100, "states": 9, "delay": 3, "actions": 4}
     assert {name: one.rate(**numbers) for name, one in PROBLEMS.items()} == pytest.approx(
         {
@@ -208,11 +208,11 @@ def test_an_adversary_has_coins_of_its_own() -> None:
 
 
 def test_more_states_than_rounds_of_delay_are_never_asked_for() -> None:
-    """Else the rate along the states, sqrt(min(S, d) T), would not rise."""
+    """Else the rate along the states, sqrt(min(S // 2, d) T), would not rise."""
     values = {"horizons": [64, 128], "delays": [2, 4], "actions": [2, 3]}
     made = default_series(states=[64, 256], horizon=128, **values)
     (hard,) = (one for one in made if (one.axis, one.problem.name) == ("states", "hard-states"))
-    assert hard.rates() == pytest.approx(np.sqrt([64 * 128, 256 * 128]))
+    assert hard.rates() == pytest.approx(np.sqrt([32 * 128, 128 * 128]))
 
 
 def test_the_default_series_can_be_built() -> None:
