@@ -204,7 +204,7 @@ def _positive(means: xr.DataArray, name: str) -> xr.DataArray:
     bad = np.argwhere(~(means.values > 0))
     if len(bad):
         one = means[tuple(bad[0])]
-        place = ", ".join(f"{name}={value.item()!r}" for name, value in one.coords.items())
+        place = ", ".join(f"{axis}={value.item()!r}" for axis, value in one.coords.items())
         raise ValueError(
             f"a ratio needs mean regrets above 0, but {name} has {one.item():g} at {place}: regret "
             "may be negative with adversarial losses, and is 0 where no action is better"
