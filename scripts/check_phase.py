@@ -1,6 +1,6 @@
 """Ask the plain-Python oracle of the tests about three places of the phase diagram's line.
 
-    python scripts/check_phase.py [--runs 100] [--horizon 10000]
+    python scripts/check_phase.py [--runs 300] [--horizon 10000]
 
 Two are on the near side and one is on the far side of the delays at which MetaBIO helps (K = 8).
 The package plays these rows of the wide grid and finds the line with its band, as in the figure: at
@@ -61,7 +61,7 @@ def oracle(states: int, delay: int, horizon: int, runs: int) -> tuple[float, flo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=100, help="of the oracle")
+    parser.add_argument("--runs", type=int, default=300, help="of the oracle")
     parser.add_argument("--horizon", type=int, default=10_000)
     options, failed = parser.parse_args(), False
     for states, end in PLACES:

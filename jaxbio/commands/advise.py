@@ -17,7 +17,7 @@ USUAL = (
 )
 OWN = ("On this problem", "Among those whose regret is bounded whatever the mapping does")
 ADVERSARIAL = (
-    "If losses are adversarial, states tell nothing: take one that ignores them, such as DAda-Exp3."
+    "If losses are adversarial, states may mislead: take one that ignores them, such as DAda-Exp3."
 )
 
 
