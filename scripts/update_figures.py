@@ -45,6 +45,11 @@ ADVISE = (
     "jaxbio advise --actions 8 --states 12 --horizon 100000 --delay laplace:50,25 "
     "--figure results/advice.png"
 )
+CONTESTANTS = (
+    "jaxbio run paper-stochastic dada-exp3 metabio ucb1 qpmd-ucb1 bold-exp3:horizon=196 "
+    "successive-elimination successive-elimination:scale=0.3 --delay 50 --runs 500 "
+    "--figure results/contestants.png"
+)
 REGIMES = "jaxbio regimes --runs 400 --horizon 50000"
 REGRET = "results/paper/figures/experiment-1-regret"
 
@@ -65,6 +70,7 @@ FIGURES = {  # in the documentation's assets
     "regimes.png": Shown(REGIMES, "-regret-light.png"),
     "regimes-delays.png": Shown(REGIMES, "-delays-light.png"),
     "beyond.png": Shown("jaxbio beyond --runs 200", "-regret-light.png"),
+    "contestants.png": Shown(CONTESTANTS, "results/contestants.png"),
     "tuning.png": Shown(TUNE, "results/tune/tuning.png"),
 }
 
