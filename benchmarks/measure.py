@@ -85,6 +85,11 @@ def compilation_cache(directory: str | Path) -> dict[str, str]:
     }
 
 
+def megabytes(high_water: int) -> float:
+    """Of what the system says of a process's largest memory (ru_maxrss), in its own unit."""
+    return high_water / (2**20 if sys.platform == "darwin" else 2**10)
+
+
 def parser(doc: str | None, script: str) -> argparse.ArgumentParser:
     """A command line with the first line of the module's docstring and `--json`."""
     made = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])

@@ -9,7 +9,6 @@ and 64 runs. The sweep keeps whole curves, its finished blocks in a store; the t
 
 import argparse
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -32,8 +31,7 @@ def peak_megabytes() -> float:
                 return int(line.split()[1]) / 1024
     import resource
 
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    return measure.megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def child(delays: str, horizon: int, runs: int) -> None:

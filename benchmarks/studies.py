@@ -57,11 +57,10 @@ def whole(command: str, folder: Path, cache: Path) -> dict[str, float]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{command} ended with exit code {process.returncode}")
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # of ru_maxrss
     return {
         "seconds": seconds,
         "processor": used.ru_utime + used.ru_stime,
-        "peak": used.ru_maxrss / unit,
+        "peak": measure.megabytes(used.ru_maxrss),
     }
 
 

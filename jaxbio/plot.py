@@ -54,6 +54,7 @@ REGISTERED = {  # the same learners by the names of `make_learner`
     "ucb1": "UCB1",
     "metabio-skipping": "MetaBIO, skipping",
 }
+REFERENCES = {"uniform play": "muted"}  # no contestants: drawn in a colour of the theme
 LEARNER_DASHES = {"MetaBIO, skipping": (0, (4, 2)), "MetaBIO, Tsallis-INF": (0, (6, 1.5))}
 DASHES = (0, (5, 2.5))  # of what is not measured, or of a variant of a learner
 SPARE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
@@ -143,16 +144,18 @@ def colours(learners: Iterable[str], look: Look) -> dict[str, str]:
 
     A name may have options (metabio:delta=0.05): the first of several such has the colour.
     """
-    names, found = list(learners), {}
+    names = list(learners)
+    found: dict[str, str] = {}
     for name in names:
         plain = name.split(":")[0]
-        own = LEARNER_COLOURS.get(REGISTERED.get(plain, plain))
+        own = REFERENCES.get(name) or LEARNER_COLOURS.get(REGISTERED.get(plain, plain))
         if own is not None and own not in found.values():
             found[name] = own
     spare = [c for c in SPARE_COLOURS if c not in found.values()] or list(SPARE_COLOURS)
     unknown = [name for name in names if name not in found]
     found |= {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
-    return {name: look.theme.ink if found[name] == "ink" else found[name] for name in names}
+    themed = {"ink": look.theme.ink, "muted": look.theme.muted}
+    return {name: themed.get(found[name], found[name]) for name in names}
 
 
 def shades(colour: str, count: int, look: Look) -> list[str]:

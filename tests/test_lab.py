@@ -30,7 +30,7 @@ from jaxbio.lab.beyond import (
     uniform_regret,
     with_spare_states,
 )
-from jaxbio.lab.contestants import robust
+from jaxbio.lab.contestants import UNIFORM, robust
 from jaxbio.lab.regimes import (
     DIFFERENCES,
     REGIMES,
@@ -41,7 +41,6 @@ from jaxbio.lab.regimes import (
     swapping_states,
     turning_losses,
 )
-from jaxbio.lab.series import UNIFORM
 from jaxbio.plot import Look
 
 

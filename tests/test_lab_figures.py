@@ -19,11 +19,11 @@ from jaxbio.figures.phase import phase
 from jaxbio.figures.rates import slopes
 from jaxbio.figures.regimes import delays, regimes
 from jaxbio.lab.beyond import CHANGES, FORGETFUL, MEMORIES
-from jaxbio.lab.contestants import ROBUST, contestants
+from jaxbio.lab.contestants import ROBUST, UNIFORM, contestants
 from jaxbio.lab.guarantees import TRIVIAL
 from jaxbio.lab.intervals import HOLDS
 from jaxbio.lab.regimes import DELAYS, REGIMES
-from jaxbio.lab.series import UNIFORM, VALUES, default_series
+from jaxbio.lab.series import VALUES, default_series
 from jaxbio.lab.theorems import GUARANTEES
 from jaxbio.plot import Look, style
 

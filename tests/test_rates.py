@@ -17,9 +17,10 @@ from jaxbio import cli, rng
 from jaxbio.commands import rates as command
 from jaxbio.lab import rates
 from jaxbio.lab.adversaries import coins
+from jaxbio.lab.contestants import UNIFORM
 from jaxbio.lab.intervals import of_mean
 from jaxbio.lab.rates import Fit, fitted, measure_rates, slope
-from jaxbio.lab.series import PROBLEMS, UNIFORM, VALUES, Series, default_series
+from jaxbio.lab.series import PROBLEMS, VALUES, Series, default_series
 
 X = np.array([10.0, 20.0, 40.0, 80.0])
 SERIES = [

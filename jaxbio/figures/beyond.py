@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 
 from jaxbio.figures.finals import reach
 from jaxbio.lab.beyond import FORGETFUL, at_best
+from jaxbio.lab.contestants import UNIFORM
 from jaxbio.plot import DASHES, End, Look, colours, label_ends, panels, room_for, thousands
 
 PLAIN = FORGETFUL | {  # a variant has the colour of the learner it is one of, and is dashed
     "MetaBIO, no horizon": "MetaBIO",
     "MetaAdaBIO, no horizon": "MetaAdaBIO",
 }
-UNIFORM = "uniform play"
 
 
 def beyond(changes: xr.Dataset, unknowns: xr.Dataset, look: Look) -> Figure:

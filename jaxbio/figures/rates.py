@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
-from jaxbio.lab.series import AXES, UNIFORM
+from jaxbio.lab.series import AXES
 from jaxbio.plot import (
     DASHES,
     End,
@@ -93,8 +93,7 @@ def _text(line: xr.Dataset, look: Look) -> str:
 
 def _panel(axes: Axes, data: xr.Dataset, look: Look) -> None:
     """data: lines along one axis."""
-    names = [name for name in dict.fromkeys(data.learner.values.tolist()) if name != UNIFORM]
-    palette = colours(names, look) | {UNIFORM: look.theme.muted}
+    palette = colours(dict.fromkeys(data.learner.values.tolist()), look)
     axes.set(xscale="log", yscale="log", xlabel=WORDS[data.axis.values[0]])
     axes.set_ylabel("mean final regret")
     ends, drawn = [], set()

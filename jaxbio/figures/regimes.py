@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from jaxbio.figures.curves import curves
-from jaxbio.lab.series import UNIFORM
 from jaxbio.plot import (
     DASHES,
     End,
@@ -64,9 +63,7 @@ def delays(data: xr.Dataset, look: Look) -> Figure:
 
 
 def _over_delays(axes: Axes, data: xr.Dataset, look: Look) -> None:
-    names, x = [str(name) for name in data.learner.values], data.delay.values
-    palette = colours([name for name in names if name != UNIFORM], look)
-    palette |= {UNIFORM: look.theme.muted} if UNIFORM in names else {}
+    palette, x = colours([str(name) for name in data.learner.values], look), data.delay.values
     axes.set(xscale="log", yscale="log", xlabel="delay d in rounds", ylabel="final regret")
     ends = []
     for name, colour in palette.items():

@@ -13,6 +13,7 @@ from jaxbio.learners.tsallis import TsallisINF
 
 # Their regret is sublinear whatever the mapping does.
 ROBUST = ("DAda-Exp3", "MetaBIO", "MetaAdaBIO")
+UNIFORM = "uniform play"
 
 
 def robust(delta: float = 0.1) -> dict[str, Any]:
@@ -26,6 +27,11 @@ def robust(delta: float = 0.1) -> dict[str, Any]:
 def wrappers(delta: float = 0.1) -> dict[str, Any]:
     """The two of `robust` that look at states, each around a base."""
     return {name: learner for name, learner in robust(delta).items() if hasattr(learner, "base")}
+
+
+def uniform_play() -> dict[str, Any]:
+    """One that never learns, to compare with."""
+    return {UNIFORM: Exp3(rate=1e-9)}
 
 
 def is_robust(learner: Any) -> bool:

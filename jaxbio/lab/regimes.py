@@ -24,9 +24,8 @@ from jaxbio.environment.instances import make_environment
 from jaxbio.environment.losses import TableLosses
 from jaxbio.environment.mappings import StochasticMapping, TableMapping
 from jaxbio.lab.adversaries import play_instances
-from jaxbio.lab.contestants import contestants, robust
+from jaxbio.lab.contestants import contestants, robust, uniform_play
 from jaxbio.lab.intervals import of_mean
-from jaxbio.lab.series import UNIFORM, learner
 from jaxbio.store import part
 from jaxbio.sweep import sweep
 
@@ -174,7 +173,7 @@ def play_delays(
       with them sqrt((K + min(S, d)) T) where losses are stochastic. Intervals are of 95 %.
     """
     values, horizon, runs = checked_delays(delays, horizon, runs)
-    known = robust() | {UNIFORM: learner(UNIFORM, 0.1)} if learners is None else _labelled(learners)
+    known = robust() | uniform_play() if learners is None else _labelled(learners)
     given: Any = {
         "learners": known,
         "horizon": horizon,

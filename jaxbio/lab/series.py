@@ -16,10 +16,8 @@ from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
 from jaxbio.environment.losses import TableLosses
 from jaxbio.environment.mappings import TableMapping
-from jaxbio.lab.contestants import ROBUST, robust
-from jaxbio.learners.exp3 import Exp3
+from jaxbio.lab.contestants import ROBUST, UNIFORM, robust, uniform_play
 
-UNIFORM = "uniform play"
 AXES = {"horizon": "T", "states": "S", "delay": "d", "actions": "K"}
 HORIZON = 8_000  # where it is not the axis
 VALUES = {
@@ -150,7 +148,7 @@ def lengthened(env: Environment, rounds: int) -> Environment:
 
 def learner(name: str, delta: float) -> Any:
     """A learner of the studies, or one that never learns."""
-    known = robust(delta) | {UNIFORM: Exp3(rate=1e-9)}
+    known = robust(delta) | uniform_play()
     return known[checks.choice("a learner of a series", name, tuple(known))]
 
 
