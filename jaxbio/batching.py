@@ -5,12 +5,15 @@ lie side by side in memory and every sum over K becomes a sum over a tiny fastes
 cannot vectorise (measured: ten times slower than the same arithmetic with the runs last).
 `runs_last` is `vmap` with one difference: it keeps the batch on the trailing axis. It interprets
 the function's jaxpr, knows the primitives that a step is made of, and hands every other primitive
-to `jax.vmap` itself, so it accepts whatever `jax.vmap` accepts and means the same.
+to `jax.vmap` itself, so it accepts whatever `jax.vmap` accepts and means the same. That holds with
+versions of JAX that nobody has seen yet: a primitive whose parameters are not the ones listed here
+goes to `jax.vmap` too, and so does the whole function, with a warning, where interpreting fails.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,12 +39,35 @@ REDUCTIONS = frozenset(
     """reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor argmax argmin
     cumsum cumprod cummax cummin rev""".split()
 )
-INLINED = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "closed_call": "call_jaxpr",
+INLINED = frozenset("jit pjit custom_jvp_call closed_call".split())
+
+# The parameters of the primitives whose batching is written out here, in the versions of JAX that
+# we have seen. One that is not listed may mean anything, so `jax.vmap` has to deal with it.
+OF_REDUCTIONS = frozenset("axes axis reverse dimensions index_dtype out_sharding".split())
+PARAMETERS = {
+    name: frozenset(known.split())
+    for name, known in {
+        "broadcast_in_dim": "shape broadcast_dimensions sharding",
+        "reshape": "new_sizes dimensions sharding",
+        "squeeze": "dimensions",
+        "transpose": "permutation",
+        "stack": "axis",
+        "unstack": "axis",
+        "concatenate": "dimension",
+        "slice": "start_indices limit_indices strides",
+        "dynamic_slice": "slice_sizes",
+        "dynamic_update_slice": "",
+        # Where what is carried begins is told by shapes: its names differ between versions.
+        "scan": "jaxpr length reverse unroll linear _split_transpose "
+        "num_consts num_carry ft_in ft_out",
+        "while": "cond_jaxpr body_jaxpr cond_nconsts body_nconsts",
+    }.items()
 }
+UNKNOWN_JAX = (
+    f"jaxbio's fast path does not understand jax {jax.__version__}: jax.vmap takes over, with the "
+    "same results, but slower"
+)
+OPTIONAL = frozenset("sharding linear _split_transpose num_consts num_carry ft_in ft_out".split())
 
 
 def runs_last(
@@ -69,8 +95,13 @@ def runs_last(
             for arg, is_batched in zip(args, batched, strict=True)
             for _ in jax.tree.leaves(arg)
         ]
-        outs = _interpret(closed.jaxpr, closed.consts, jax.tree.leaves(args), flags, runs)
-        values = [value if is_batched else _spread(value, runs) for value, is_batched in outs]
+        try:
+            outs = _interpret(closed.jaxpr, closed.consts, jax.tree.leaves(args), flags, runs)
+            values = [value if is_batched else _spread(value, runs) for value, is_batched in outs]
+        except Exception:  # only of the interpreter: the function itself has been traced above
+            warnings.warn(UNKNOWN_JAX, RuntimeWarning, stacklevel=1)  # so it is shown once
+            axes = tuple(-1 if is_batched else None for is_batched in batched)
+            return jax.vmap(function, in_axes=axes, out_axes=-1, axis_size=runs)(*args)
         return jax.tree.unflatten(jax.tree.structure(shape), values)
 
     return call
@@ -141,13 +172,12 @@ def _interpret(
     for eqn in jaxpr.eqns:
         operands = [read(atom) for atom in eqn.invars]
         name = eqn.primitive.name
-        if name in INLINED and eqn.params.get("name") == "cut" and is_native():
+        inner = called(eqn)
+        if inner is not None and is_native() and _is_wall(inner.jaxpr):
             outs = _walled(operands, _native.get())
-        elif name in INLINED:
-            inner = eqn.params[INLINED[name]]
-            inner, inner_consts = getattr(inner, "jaxpr", inner), getattr(inner, "consts", ())
+        elif inner is not None:
             values, marks = [v for v, _ in operands], [b for _, b in operands]
-            outs = _interpret(inner, inner_consts, values, marks, runs)
+            outs = _interpret(inner.jaxpr, inner.consts, values, marks, runs)
         elif name == "optimization_barrier":
             outs = list(
                 zip(_bind(eqn, [v for v, _ in operands]), (b for _, b in operands), strict=True)
@@ -160,6 +190,27 @@ def _interpret(
     return [read(atom) for atom in jaxpr.outvars]
 
 
+def called(eqn: Any) -> Any:
+    """The closed jaxpr that an equation calls just once on its operands; None if it does not."""
+    found = list(jex.jaxprs_in_params(eqn.params))
+    if eqn.primitive.name not in INLINED or len(found) != 1:
+        return None
+    closed = next(value for value in eqn.params.values() if getattr(value, "jaxpr", value) in found)
+    closed = closed if hasattr(closed, "jaxpr") else jex.ClosedJaxpr(closed, ())
+    return closed if len(closed.jaxpr.invars) == len(eqn.invars) else None
+
+
+def _is_wall(jaxpr: Any) -> bool:
+    """Is the function a barrier around its arguments and nothing else, as `cut` is?
+
+    It returns what it gets, so no function of that form, whoever wrote it, is changed by a wall.
+    """
+    if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name != "optimization_barrier":
+        return False
+    barrier = jaxpr.eqns[0]
+    return barrier.invars == jaxpr.invars and barrier.outvars == jaxpr.outvars
+
+
 def _bind(eqn: Any, values: Sequence[Any]) -> list[Any]:
     """Apply the equation's primitive to other operands."""
     prepared = eqn.primitive.get_bind_params(eqn.params)  # (functions, params) before jax 0.10
@@ -169,9 +220,30 @@ def _bind(eqn: Any, values: Sequence[Any]) -> list[Any]:
 
 
 def _batched_equation(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[Any]:
+    """The results of an equation with operands of which some have the trailing axis."""
+    outs = _runs_last(eqn, operands, runs) if _is_known(eqn) else None
+    expected = [(*out.aval.shape, runs) for out in eqn.outvars]
+    if outs is None or [out.shape for out in outs] != expected:
+        return _by_vmap(eqn, operands)
+    return outs
+
+
+def _is_known(eqn: Any) -> bool:
+    """Are the primitive and all its parameters among those that `_runs_last` was written for?"""
+    name, params = eqn.primitive.name, set(eqn.params)
+    if name in ELEMENTWISE:
+        return True
+    if name in REDUCTIONS:
+        return params <= OF_REDUCTIONS
+    known = PARAMETERS.get(name)
+    return known is not None and known - OPTIONAL <= params <= known
+
+
+def _runs_last(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[Any] | None:
+    """The equation with the trailing axis kept; None where that is left to `jax.vmap`."""
     name, params = eqn.primitive.name, eqn.params
-    if name in ELEMENTWISE and not _changes_width(eqn):
-        return _bind(eqn, _aligned(operands, runs))
+    if name in ELEMENTWISE:
+        return None if _changes_width(eqn) else _bind(eqn, _aligned(operands, runs))
     x, _ = operands[0]
     if name in REDUCTIONS:
         return _bind(eqn, [x])
@@ -187,6 +259,8 @@ def _batched_equation(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int)
             return [lax.transpose(x, (*params["permutation"], x.ndim - 1))]
         case "stack":
             return _bind(eqn, [v if b else _spread(v, runs) for v, b in operands])
+        case "unstack":
+            return _bind(eqn, [x])
         case "concatenate":
             return [
                 lax.concatenate(
@@ -202,10 +276,10 @@ def _batched_equation(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int)
         case "dynamic_update_slice" if _unit_rows(_shape(operands[1]), _shape(operands[0])):
             return [_write_row(operands, runs)]
         case "scan":
-            return _scan(params, operands, runs)
+            return _scan(eqn, operands, runs)
         case "while":
             return _while(params, operands, runs)
-    return _by_vmap(eqn, operands)
+    return None
 
 
 def _changes_width(eqn: Any) -> bool:
@@ -319,10 +393,11 @@ def _flat_positions(index: jax.Array, width: int, runs: int) -> jax.Array:
     return (index * width + inside) * runs + lax.iota(jnp.int32, runs)
 
 
-def _scan(params: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[Any]:
+def _scan(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[Any]:
     """A scan whose body is batched in turn; all that is carried gets the trailing axis."""
-    consts, carried = params["num_consts"], params["num_carry"]
-    body, flags = params["jaxpr"], [is_batched for _, is_batched in operands]
+    params, body = eqn.params, eqn.params["jaxpr"]
+    consts, carried = _parts_of_scan(eqn)
+    flags = [is_batched for _, is_batched in operands]
     fixed, first = operands[:consts], operands[consts : consts + carried]
     xs = [value for value, _ in operands[consts + carried :]]
     flags[consts : consts + carried] = [True] * carried
@@ -337,6 +412,17 @@ def _scan(params: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[
     options = {name: params[name] for name in ("length", "reverse", "unroll")}
     carry, ys = lax.scan(step, start, xs, **options)
     return [*carry, *ys]
+
+
+def _parts_of_scan(eqn: Any) -> tuple[int, int]:
+    """(constants, carried values): outside of the body, all but these have one more axis."""
+    body = eqn.params["jaxpr"].jaxpr
+
+    def whole(outside: Sequence[Any], inside: Sequence[Any]) -> int:
+        return sum(x.aval.ndim == y.aval.ndim for x, y in zip(outside, inside, strict=True))
+
+    carried = whole(eqn.outvars, body.outvars)
+    return whole(eqn.invars, body.invars) - carried, carried
 
 
 def _while(params: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list[Any]:

@@ -20,7 +20,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend import core as jex
 
 from jaxbio.batching import ELEMENTWISE, INLINED, REDUCTIONS, native
@@ -31,10 +30,10 @@ from jaxbio.core import Array, float_dtype
 EMITTED = (
     ELEMENTWISE
     | REDUCTIONS
-    | frozenset(INLINED)
+    | INLINED
     | frozenset(
         """broadcast_in_dim concatenate cond dynamic_slice dynamic_update_slice gather iota
-        optimization_barrier pad reshape scan slice squeeze stack transpose while""".split()
+        optimization_barrier pad reshape scan slice squeeze stack transpose unstack while""".split()
     )
 ) - {"cumsum", "cumprod", "cummax", "cummin"}
 
@@ -55,6 +54,8 @@ def _native_call(closed: Any, leaves: list[Any]) -> list[Any]:
     The function also returns its operands, behind a barrier that keeps them alive: this XLA aborts
     on such a call if the optimiser finds an operand that nothing uses.
     """
+    from jax.experimental.xla_metadata import set_xla_metadata  # other versions may lack it
+
     consts = [jnp.asarray(const) for const in closed.consts]
 
     def call(leaves: list[Any], consts: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -184,5 +185,5 @@ def signature(args: Any) -> Any:
     """What decides which compiled program serves these arguments."""
     leaves, structure = jax.tree.flatten(args)
     types = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-    device = str(jax.config.values["jax_default_device"])
+    device = str(jax.config.jax_default_device)
     return structure, types, device, os.environ.get("JAXBIO_NATIVE_LOOPS")
