@@ -24,7 +24,7 @@ from jax import lax
 
 from jaxbio import kernel, ring
 from jaxbio.batching import runs_last
-from jaxbio.core import Array
+from jaxbio.core import Array, ignores_empty_lanes
 from jaxbio.ops import WIDE_BITS, Wide
 from jaxbio.rollout import (
     Carry,
@@ -161,7 +161,8 @@ def _round_of_block(game: Game, keys: Array, stacked: bool) -> Callable[[Array, 
     first_half = batched(act, True, False, True)
     packed = batched(pack, False, True, True, True)
     second_half = batched(close, False, True, True, True, True)
-    ladder = [lanes for lanes in LADDER if lanes < game.lanes] + [game.lanes]
+    fewer = LADDER if ignores_empty_lanes(game.learner) else ()
+    ladder = [lanes for lanes in fewer if lanes < game.lanes] + [game.lanes]
     late = [
         batched(partial(learn_late, lanes=lanes), False, True, True, True, True) for lanes in ladder
     ]
@@ -332,18 +333,28 @@ def play_block(
     """All rounds of one block.
 
     How many losses arrive together is bounded only in probability where delays are random. A block
-    in which one found no lane is played again with twice the lanes: no result depends on that.
+    in which one found no lane is played again with twice the lanes, for the runs that need them:
+    what the others did with fewer lanes stays.
 
     keys: uint32 [2, members], of at most as many runs as the player is wide. advance: told how many
     rounds have been played. resume, checkpoint: go on from there; called after each stretch but the
     last.
     """
     played = _play_once(player, game, keys, stops, advance, resume, checkpoint)
-    while played.info["overflow"].any() and 2 * game.lanes <= ring.MAX_LANES:
+    crowded = _crowded(played)
+    while crowded.any() and 2 * game.lanes <= ring.MAX_LANES:
         game = dataclasses.replace(game, lanes=2 * game.lanes)
         player = compile_player(game, player.width, player.stacked, player.strips)
-        played = _play_once(player, game, keys, stops, lambda rounds: advance(0), None, None)
+        again = _play_once(player, game, keys, stops, lambda rounds: advance(0), None, None)
+        chosen = partial(np.where, crowded)
+        played = jax.tree.map(chosen, again, played)
+        crowded = _crowded(played)
     return played
+
+
+def _crowded(played: Played) -> np.ndarray:
+    """bool [runs]: more lanes would help."""
+    return played.info["overflow"] & ~played.info["lost"]
 
 
 def _play_once(

@@ -79,7 +79,7 @@ def _keep_programs() -> None:
     """Keep compiled programs between calls, unless the user has decided otherwise."""
     import jax
 
-    if jax.config.jax_compilation_cache_dir is None:
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         jax.config.update("jax_compilation_cache_dir", str(base / "jaxbio"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

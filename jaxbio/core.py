@@ -113,7 +113,9 @@ class Play(NamedTuple):
 class Arrivals(NamedTuple):
     """The lanes of a round: leaves [M + 1], M older rounds in order of play, then the round itself.
 
-    due: bool [M + 1]; a lane that is not due holds no information (its loss is 0).
+    due: bool [M + 1]; a lane that is not due holds no information: zeros, unless the learner says
+    that it ignores such lanes. M is the most losses of older rounds that can arrive in one round of
+    the problem (`ring_sizes`), whatever else is played beside this run.
     """
 
     play: Play
@@ -145,7 +147,10 @@ class Learner(Protocol):
     round; if absent or 1, `act` gets one scalar, else an array [draws]), `facts(state) -> dict`
     (scalars for the run's `info`), `check(env)` (raise where the environment does not suit it) and
     `padded(slots)` (the same learner, where it has arrays over states as fields, in arrays of that
-    length, so that a sweep over numbers of states is one program).
+    length, so that a sweep over numbers of states is one program). A class that says
+    `ignores_empty_lanes = True` promises that `learn` gives the same whatever the number of lanes
+    that are not due, and whatever is in them but a loss; rounds in which little arrives then cost
+    less.
     """
 
     def init(self, known: Known) -> State: ...
@@ -170,6 +175,19 @@ def draws_of(learner: Any, num_actions: int) -> Any:
 def facts_of(learner: Any, state: State) -> dict[str, Any]:
     """What a learner has to say about its run."""
     return learner.facts(state) if hasattr(learner, "facts") else {}
+
+
+def ignores_empty_lanes(learner: Any) -> bool:
+    """May `learn` be shown any number of lanes that are not due, with anything in them but a loss?
+
+    The class itself must say so (`ignores_empty_lanes = True`), not one that it inherits from,
+    whose `learn` may be another; and so must the class of every learner among its fields.
+    """
+    if not vars(type(learner)).get("ignores_empty_lanes"):
+        return False
+    inner = [getattr(learner, field.name) for field in dataclasses.fields(learner)]
+    bases = [value for value in inner if callable(getattr(value, "learn", None))]
+    return all(ignores_empty_lanes(base) for base in bases)
 
 
 def check_learner(learner: Any, env: Any) -> None:

@@ -12,12 +12,12 @@ import jax
 import numpy as np
 
 from jaxbio import checks
-from jaxbio.core import pad_learner
+from jaxbio.core import ignores_empty_lanes, pad_learner
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.fingerprint import parts
 from jaxbio.kernel import signature
 from jaxbio.rollout import Game, check_players, make_game
-from jaxbio.sizing import common_sizes
+from jaxbio.sizing import common_sizes, ring_sizes
 
 # Dimensions and variables of the result; the facts of the learners are added to them.
 RESERVED = ("learner", "run", "round", "part", "quantile", "regret", "loss", "final_regret",
@@ -263,7 +263,8 @@ def group(settings: list[Setting]) -> list[Group]:
 def _family(setting: Setting) -> Any:
     env = setting.env
     parts = tuple(type(part) for part in (env.mapping, env.losses, env.delays))
-    return parts, env.num_actions, jax.tree.structure(setting.learner)
+    lanes = None if ignores_empty_lanes(setting.learner) else ring_sizes(env, setting.horizon)[1]
+    return parts, env.num_actions, jax.tree.structure(setting.learner), lanes
 
 
 def _padded(family: list[Setting]) -> list[Game]:

@@ -185,5 +185,5 @@ def signature(args: Any) -> Any:
     """What decides which compiled program serves these arguments."""
     leaves, structure = jax.tree.flatten(args)
     types = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-    device = str(jax.config.jax_default_device)
+    device = str(getattr(jax.config, "jax_default_device", None))
     return structure, types, device, os.environ.get("JAXBIO_NATIVE_LOOPS")

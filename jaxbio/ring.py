@@ -137,7 +137,8 @@ def place(
     """Find a lane for round t's play, which arrives in round t + delay: its place, and overflow.
 
     A delay of 0 leaves nothing to wait for. What arrives after the horizon is not counted (it may
-    lie about in a slot). A delay past the end of the ring is such a case (see `depth_for`).
+    lie about in a slot). A delay past the end of the ring is such a case (see `depth_for`); where
+    it is not, the run is marked (`rollout.Facts.lost`).
     """
     due_round = t + jnp.minimum(delay, depth - 1)
     slot = due_round & (depth - 1)
@@ -227,8 +228,14 @@ def row(words: list[Array], t: Array, depth: int, lanes: int) -> list[Array]:
     ]
 
 
-def arrivals(row: list[Array], plan: Codec, number: Array) -> Arrivals:
-    """The plays of a row [lanes, W], of which the first `number` are due: leaves [lanes]."""
+def arrivals(row: list[Array], plan: Codec, number: Array, blank: bool = True) -> Arrivals:
+    """The plays of a row [lanes, W], of which the first `number` are due: leaves [lanes].
+
+    blank: is everything 0 in a lane that is not due, or only its loss? What else it holds is left
+    from plays of long ago.
+    """
     play = plan.unpack(row)
     due = lax.iota(jnp.int32, row[0].shape[0]) < number
+    if blank:
+        return Arrivals(jax.tree.map(lambda x: jnp.where(due, x, jnp.zeros_like(x)), play), due)
     return Arrivals(play._replace(loss=jnp.where(due, play.loss, 0)), due)

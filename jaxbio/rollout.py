@@ -6,7 +6,7 @@ with the user's own transformations; `simulate` loops it for blocks of runs side
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbio import checks, ring, rng
+from jaxbio import checks, protocol, ring, rng
 from jaxbio.batching import cut
 from jaxbio.core import (
     Array,
@@ -26,6 +26,7 @@ from jaxbio.core import (
     draws_of,
     facts_of,
     float_dtype,
+    ignores_empty_lanes,
     is_concrete,
     library_of,
     pytree,
@@ -42,7 +43,8 @@ class Facts(NamedTuple):
 
     outstanding: sigma_t, losses that have not arrived at the end of the round; most: sigma_max;
     total: sum of the counts at the beginnings of rounds, the clipped total delay; arrived.
-    out_of_range: bool [], an action that does not exist was chosen.
+    out_of_range: bool [], an action that does not exist was chosen; lost: bool [], a delay was
+    negative, or so long that the ring had no slot for a loss that was to arrive.
     """
 
     outstanding: Array
@@ -50,6 +52,7 @@ class Facts(NamedTuple):
     total: Wide
     arrived: Array
     out_of_range: Array
+    lost: Array
 
 
 class Tally(NamedTuple):
@@ -104,12 +107,14 @@ class Game:
     lanes: int = static()
 
     @property
+    def types(self) -> protocol.Types:
+        """Of the learner's state and ticket."""
+        return protocol.types_of(self.learner, self.known)
+
+    @property
     def template(self) -> Play:
         """A play with the types of this game: scalars."""
-        leaves, structure = jax.tree.flatten((self.learner, self.known))
-        types = tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-        ticket = _ticket_types(structure, types, jnp.dtype(float_dtype()))
-        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), ticket)
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), self.types.ticket)
         return Play(jnp.int32(0), jnp.int32(0), jnp.zeros((), float_dtype()), zeros)
 
     def uniforms(self, key: Array, t: Array) -> tuple[Array, Array]:
@@ -122,23 +127,6 @@ class Game:
     def codec(self) -> ring.Codec:
         known, binary = self.known, getattr(self.env.losses, "binary", False)
         return ring.codec(self.template, known.num_actions, known.state_slots, binary)
-
-
-@lru_cache(maxsize=64)
-def _ticket_types(structure: Any, types: tuple[Any, ...], dtype: Any) -> Any:
-    """What `act` hands out. A game asks many times while it is traced, so it is traced once."""
-    learner, known = structure.unflatten([jax.ShapeDtypeStruct(*one) for one in types])
-    wanted = draws_of(learner, known.num_actions)
-    u = jax.ShapeDtypeStruct(() if wanted == 1 else (wanted,), dtype)
-    ticket = jax.eval_shape(
-        lambda learner, known, u: learner.act(learner.init(known), jnp.int32(1), u)[1],
-        learner,
-        known,
-        u,
-    )
-    if any(leaf.shape for leaf in jax.tree.leaves(ticket)):
-        raise TypeError(f"a ticket must be made of scalars, but act handed out {ticket}")
-    return ticket
 
 
 def make_game(
@@ -169,11 +157,11 @@ def begin(game: Game, ahead: bool = True) -> Carry:
     slots = ring.empty(plan, template, game.known.ring_depth, game.lanes, counted)
     zero = jnp.int32(0)
     return Carry(
-        game.learner.init(game.known),
+        protocol.stored(game.learner, game.learner.init(game.known)),
         slots,
         zero,
         _row(game, slots.words, zero, game.lanes) if ahead else None,
-        Facts(zero, zero, wide_zero(), zero, jnp.bool_(False)),
+        Facts(zero, zero, wide_zero(), zero, jnp.bool_(False), jnp.bool_(False)),
         Tally(sum_zero(), sum_zero()),
     )
 
@@ -192,11 +180,13 @@ def act(game: Game, key: Array, t: Array, carry: Carry) -> Acted:
     """Round t up to the moment at which losses arrive."""
     env, learner = game.env, game.learner
     u, u_loss = cut(game.uniforms(key, t))
-    action, ticket = learner.act(carry.learner, t, u)
-    action = jnp.asarray(action).astype(jnp.int32)
-    state = env.state(key, t, action)
+    mine = protocol.restored(game.types, carry.learner)
+    action, ticket = protocol.pair(learner, "act", learner.act(mine, t, u))
+    action = protocol.integer_scalar(f"act of {type(learner).__name__}", action)
+    state = protocol.integer_scalar("state of the mapping", env.state(key, t, action))
     loss = env.losses.loss(key, t, state, u_loss)
-    delay = env.delays.delay(key, t)
+    loss = protocol.number_scalar("loss of the losses", loss)
+    delay = protocol.integer_scalar("delay of the delays", env.delays.delay(key, t))
     # One kernel per stage: without the cut, XLA computes the draw again for every later use.
     return cut(Acted(action, ticket, state, loss, delay))
 
@@ -207,9 +197,12 @@ def learn(
     """The learner's end of round t, with the older losses of a row: its state, the ticket."""
     at_once = acted.delay == 0
     play = Play(acted.action, acted.state, jnp.where(at_once, acted.loss, 0), acted.ticket)
-    arriving = ring.arrivals(row, game.codec, number)
-    learned, ticket = game.learner.learn(state, t, play, _with_own(arriving, play, at_once))
-    return learned, _like(ticket, play.ticket)
+    arriving = ring.arrivals(row, game.codec, number, blank=not ignores_empty_lanes(game.learner))
+    mine, lanes = protocol.restored(game.types, state), _with_own(arriving, play, at_once)
+    returned = game.learner.learn(mine, t, play, lanes)
+    learned, ticket = protocol.pair(game.learner, "learn", returned)
+    ticket = protocol.checked_ticket(game.learner, ticket, play.ticket)
+    return protocol.checked_state(game.learner, learned, state), ticket
 
 
 def pack(
@@ -234,7 +227,8 @@ def close(
     tally = Tally(sum_add(carry.tally.regret, regret), sum_add(carry.tally.loss, acted.loss))
     arrived = carry.number + (acted.delay == 0).astype(jnp.int32)
     outside = (acted.action < 0) | (acted.action >= env.num_actions)
-    facts = _count(carry.facts, arrived, outside)
+    beyond = (acted.delay >= game.known.ring_depth) & (t <= game.known.horizon - acted.delay)
+    facts = _count(carry.facts, arrived, outside, beyond | (acted.delay < 0))
     return Carry(learned, slots, number, row, facts, tally)
 
 
@@ -269,17 +263,7 @@ def _with_own(arriving: Arrivals, play: Play, due: Array) -> Arrivals:
     return Arrivals(lanes, jnp.concatenate([arriving.due, due[None]]))
 
 
-def _like(ticket: Any, template: Any) -> Any:
-    given, expected = jax.tree.map(jax.typeof, ticket), jax.tree.map(jax.typeof, template)
-    if jax.tree.flatten(given) != jax.tree.flatten(expected):
-        raise TypeError(
-            "learn must return a ticket like the one act handed out, "
-            f"but act gave {expected} and learn returned {given}"
-        )
-    return ticket
-
-
-def _count(facts: Facts, arrived: Array, out_of_range: Array) -> Facts:
+def _count(facts: Facts, arrived: Array, out_of_range: Array, lost: Array) -> Facts:
     outstanding = facts.outstanding + 1 - arrived
     return Facts(
         outstanding,
@@ -287,6 +271,7 @@ def _count(facts: Facts, arrived: Array, out_of_range: Array) -> Facts:
         wide_add(facts.total, facts.outstanding),
         facts.arrived + arrived,
         facts.out_of_range | out_of_range,
+        facts.lost | lost,
     )
 
 
@@ -316,11 +301,12 @@ def summary(game: Game, carry: Carry) -> dict[str, Any]:
         "sigma_max": facts.most,
         "total_delay": facts.total,
         "arrived": facts.arrived,
-        "overflow": carry.ring.overflow,
+        "lost": facts.lost,
+        "overflow": carry.ring.overflow | facts.lost,
         "out_of_range": facts.out_of_range,
         "not_a_number": _has_nan(carry.learner),
     }
-    info |= facts_of(game.learner, carry.learner)
+    info |= facts_of(game.learner, protocol.restored(game.types, carry.learner))
     info["switch_round"] = jnp.minimum(info["switch_round"], game.known.horizon + 1)
     return info
 

@@ -10,11 +10,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, as_arrays, host, is_concrete, library_of, pytree, set_field
+from jaxbio.core import (
+    Array,
+    Delays,
+    Losses,
+    Mapping,
+    as_arrays,
+    host,
+    is_concrete,
+    library_of,
+    pytree,
+    set_field,
+)
 from jaxbio.environment.mappings import TableMapping
 from jaxbio.ops import select
 
 MAX_HORIZON = 2**30
+NOT_ALWAYS = ("in_force",)  # of a mapping: where its `costs` are None nobody asks for it
 
 
 @pytree
@@ -30,9 +42,9 @@ class Environment:
     real_states: Any = None
 
     def __post_init__(self) -> None:
-        _check_part("mapping", self.mapping, "state", "StochasticMapping(P)")
-        _check_part("losses", self.losses, "loss", "BernoulliLosses(theta)")
-        _check_part("delays", self.delays, "delay", "FixedDelay(50)")
+        _check_part("mapping", self.mapping, Mapping, "StochasticMapping(P)")
+        _check_part("losses", self.losses, Losses, "BernoulliLosses(theta)")
+        _check_part("delays", self.delays, Delays, "FixedDelay(50)")
         mapping, slots = self.mapping, self.losses.num_states
         if isinstance(mapping, TableMapping) and mapping.num_states < slots:
             set_field(self, "mapping", dataclasses.replace(mapping, num_states=slots))
@@ -119,9 +131,23 @@ class Environment:
         )
 
 
-def _check_part(name: str, part: Any, method: str, example: str) -> None:
-    if not callable(getattr(part, method, None)):
+def _check_part(name: str, part: Any, protocol: type, example: str) -> None:
+    """Raise where a part lacks what its protocol names."""
+    if isinstance(part, type):
+        raise TypeError(
+            f"{name} must be such as {example}, but got the class {part.__name__}: "
+            f"give an instance, {part.__name__}(...)"
+        )
+    words = (*vars(protocol), *protocol.__annotations__)
+    needed = [word for word in words if word[0] != "_" and word not in NOT_ALWAYS]
+    missing = [word for word in needed if not hasattr(part, word)]
+    if len(missing) == len(needed):
         raise TypeError(f"{name} must be such as {example}, but got {part!r}")
+    if missing:
+        raise TypeError(
+            f"{name} must have {', '.join(needed)} (see jaxbio.core.{protocol.__name__}), but "
+            f"{type(part).__name__} lacks {', '.join(missing)}"
+        )
 
 
 def check_environment(env: Any) -> None:

@@ -43,6 +43,7 @@ class Watched:
 
     learner: Any
     theta: Any
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.learner, MetaBIO) or self.learner.ordering != "together":

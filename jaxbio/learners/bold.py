@@ -66,6 +66,7 @@ class BOLD:
     base: Any
     copies: int | None = static(default=None)
     horizon: Any = None
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         checks.learner("base", self.base)

@@ -36,6 +36,7 @@ class SuccessiveElimination:
     """
 
     scale: Any = 1.0
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         set_field(self, "scale", checks.number("scale", self.scale, 0))

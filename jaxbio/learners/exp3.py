@@ -99,6 +99,7 @@ class DAdaExp3:
     skipping: bool = static(default=False)
     skipped: str = static(default="kept")
     scale: Any = 1.0
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         set_field(self, "delta", checks.probability_of_error("delta", self.delta))
@@ -176,6 +177,7 @@ class Exp3:
     rate: Any = None
     total_delay: Any = 0.0
     scale: Any = 1.0
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         if self.rate is not None:

@@ -46,6 +46,7 @@ class KnownLosses:
 
     base: Any
     theta: Any
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         checks.learner("base", self.base)

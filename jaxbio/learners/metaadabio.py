@@ -126,6 +126,7 @@ class MetaAdaBIO:
     switch_scale: Any = 1.0
     doubling: Any = None
     after: Any = None
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         checks.learner("base", self.base)

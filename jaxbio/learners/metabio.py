@@ -107,6 +107,7 @@ class MetaBIO:
     radius: str = static(default="horizon")
     radius_scale: Any = 1.0
     delay: Any = None
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         checks.learner("base", self.base)

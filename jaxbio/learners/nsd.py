@@ -85,6 +85,7 @@ class NSDUCRL2:
     delta: Any = 0.1
     window: int | None = static(default=None)
     radius_scale: Any = 1.0
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         set_field(self, "delta", checks.probability_of_error("delta", self.delta))

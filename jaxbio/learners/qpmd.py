@@ -134,6 +134,7 @@ class QPMD:
     """
 
     base: Any
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         checks.learner("base", self.base)

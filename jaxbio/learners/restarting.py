@@ -58,6 +58,7 @@ class Restarting:
 
     base: Any
     period: Any
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         checks.learner("base", self.base)

@@ -28,6 +28,7 @@ class ThompsonSampling:
     """
 
     proposals: int = static(default=6)
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         set_field(self, "proposals", checks.integer("proposals", self.proposals, 1, 64))

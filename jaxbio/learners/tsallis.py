@@ -73,6 +73,7 @@ class TsallisINF:
 
     tuning: str = static(default="simple")
     scale: Any = 1.0
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         checks.choice("tuning", self.tuning, ("simple", "skipping"))

@@ -27,6 +27,7 @@ class UCB1:
     """
 
     exploration: Any = 2.0
+    ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
         set_field(self, "exploration", checks.number("exploration", self.exploration, 0))
