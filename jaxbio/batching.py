@@ -273,6 +273,9 @@ def _runs_last(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> lis
             return [lax.slice(x, starts, limits, (*strides, 1))]
         case "dynamic_slice" if _unit_rows(params["slice_sizes"], _shape(operands[0])):
             return [_read_row(operands, params["slice_sizes"], runs)]
+        case "dynamic_slice" if not any(per_run for _, per_run in operands[1:]):
+            at = (*(index for index, _ in operands[1:]), jnp.zeros_like(operands[1][0]))
+            return [lax.dynamic_slice(x, at, (*params["slice_sizes"], runs))]
         case "dynamic_update_slice" if _unit_rows(_shape(operands[1]), _shape(operands[0])):
             return [_write_row(operands, runs)]
         case "scan":

@@ -45,7 +45,7 @@ ROUNDS_PER_CALL = 1 << 16  # bounds the time between two looks at the host
 VECTOR = 16  # numbers in the longest vector of a CPU
 LARGE = 256  # numbers of a run
 PLAYERS_WITH_MEMORY = 8  # older ones give theirs back
-LADDER = (4, 6)  # arrivals of a round: a block takes the first of these that is enough
+LADDER = (4, 6, 64)  # arrivals of a round: a block takes the first of these that is enough
 
 
 def stops_of(points: np.ndarray) -> np.ndarray:

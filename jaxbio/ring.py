@@ -20,6 +20,7 @@ from jaxbio.core import Array, Arrivals, Play
 MAX_LANES = 4095
 SMALLEST = 64
 UNROLLED = 8
+FEW_LANES = 16  # lanes that are read one by one, which is faster
 
 
 class Ring(NamedTuple):
@@ -221,11 +222,21 @@ def number_due(ring: Ring, t: Array, delay: Array) -> Array:
 def row(words: list[Array], t: Array, depth: int, lanes: int) -> list[Array]:
     """The first `lanes` packed plays that are filed under round t: arrays [lanes, W]."""
     slot = t & (depth - 1)
+    if lanes > FEW_LANES:
+        return [_column(word, slot, depth, lanes) for word in words]
     places = [lane * depth + slot for lane in range(lanes)]
     return [
         jnp.stack([lax.dynamic_index_in_dim(word, place, keepdims=False) for place in places])
         for word in words
     ]
+
+
+def _column(words: Array, slot: Array, depth: int, lanes: int) -> Array:
+    """[lanes, W]: one slice, which compiles in no time however many lanes there are."""
+    table = words.reshape(-1, depth, words.shape[-1])
+    origin = jnp.zeros_like(slot)
+    size = (lanes, 1, words.shape[-1])
+    return lax.dynamic_slice(table, (origin, slot, origin), size).reshape(lanes, -1)
 
 
 def arrivals(row: list[Array], plan: Codec, number: Array, blank: bool = True) -> Arrivals:

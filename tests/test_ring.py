@@ -56,3 +56,20 @@ def test_a_slot_that_is_not_used_again_stays_empty(empty: ring.Ring, later: int)
 def test_a_full_slot_raises_the_flag(empty: ring.Ring) -> None:
     slots = filed(filed(empty, 1, 5, 3), 2, 4, 1)
     assert filed(slots, 3, 3, 2).overflow
+
+
+@pytest.mark.parametrize("lanes", [ring.FEW_LANES, ring.FEW_LANES + 1, 40])
+def test_a_row_of_many_lanes_is_read_as_one_of_few(lanes: int) -> None:
+    """Entry [lane * depth + slot] of the words, for every lane, whatever the way of reading."""
+    words = [jnp.arange(40 * DEPTH * 2).reshape(40 * DEPTH, 2)]
+    (row,) = ring.row(words, jnp.int32(DEPTH + 5), DEPTH, lanes)
+    assert row.tolist() == [words[0][lane * DEPTH + 5].tolist() for lane in range(lanes)]
+
+
+def test_what_is_not_due_is_blank(empty: ring.Ring) -> None:
+    """A lane that was used long ago still holds its play, which nobody may see."""
+    slots = filed(filed(empty, 1, 5, 3), 2, 4, 1)
+    row = ring.row(slots.words, jnp.int32(6), DEPTH, LANES)
+    play = ring.arrivals(row, PLAN, jnp.int32(1)).play
+    assert (play.action.tolist(), play.loss.tolist()) == ([3, 0], [1.0, 0.0])
+    assert ring.arrivals(row, PLAN, jnp.int32(1), blank=False).play.action.tolist() == [3, 1]
