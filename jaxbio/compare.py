@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,15 +14,15 @@ from jaxbio import checks
 from jaxbio.comparison import Comparison, Row
 from jaxbio.record import Result
 from jaxbio.statistics import (
+    CONFIDENCE,
     LEVEL,
     RESAMPLES,
+    Estimate,
     holm,
-    interval,
-    interval_of_difference,
+    of_difference,
+    of_margin,
     resampled_means,
     share_of_least,
-    two_sided,
-    welch,
 )
 
 
@@ -41,8 +42,9 @@ def compare(
       at: axis -> value, the point of the sweep's grid. Axes of one value need not be named.
       paired: run i of every learner was played in the same world (the same seed), so differences
         are taken run by run. By default as the sweep was; True for a mapping.
-      level: the probability, at most, that a winner is named among equals.
-      resamples, seed: of the bootstrap.
+      level: the probability, at most, that a learner with the least true mean (any of them, where
+        several tie) is not among the contenders; so also that the winner is a wrong one.
+      resamples, seed: of the bootstrap behind `probability_best`.
     Returns:
       A Comparison; print it for a table.
     """
@@ -67,7 +69,7 @@ def compare_points(
     """A comparison at every point of a sweep's grid (or of what `at` leaves of it).
 
     p-values are adjusted for all of them together, so that `level` is the probability, at most,
-    that any point of a grid of equals has a winner.
+    that at any point a learner with the least true mean is not among the contenders.
     """
     if not isinstance(data, xr.Dataset):
         raise TypeError(f"data must be the Dataset of a sweep, but got {type(data).__name__}")
@@ -147,10 +149,13 @@ def _checked(samples: Mapping[Any, Any], paired: bool) -> dict[str, np.ndarray]:
 
 
 class _Tested(NamedTuple):
-    """A point on the way: samples in the order of their means, p-values of all but the best."""
+    """A point on the way: samples in the order of their means; behind: how far each is behind the
+    first; p_values: of having the least true mean, each for itself, adjusted for its rivals.
+    """
 
     point: _Point
     samples: dict[str, np.ndarray]
+    behind: list[Estimate]
     p_values: list[float]
 
 
@@ -173,41 +178,51 @@ def _compared(points: list[_Point], level: Any, resamples: Any, seed: Any) -> li
 
 
 def _tested(point: _Point) -> _Tested:
+    """The hypothesis of a learner is that it has the least true mean. Each of its rivals may show
+    that it has not, by a one-sided test: Bonferroni's correction over the rivals makes one p-value
+    of these, Holm's (by the caller) is over the hypotheses of the learners. So the probability that
+    any true one is rejected is bounded, however many are true, whatever the dependence between
+    tests, and although it is the runs that say which rival looks best.
+    """
     samples = dict(sorted(point.samples.items(), key=lambda item: item[1].mean()))
-    best, *others = samples.values()
-    p_values = [two_sided(x - best) if point.paired else welch(x, best) for x in others]
-    return _Tested(point, samples, p_values)
+    values, rivals = list(samples.values()), len(samples) - 1
+    behind, p_values = [], [1.0]  # that with the least mean has no rival that looks better
+    for i, own in enumerate(values[1:], 1):
+        found = [_difference(own, rival, point.paired) for rival in values[:i]]
+        behind.append(found[0])
+        p_values.append(min(1.0, rivals * min(one.below() for one in found)))
+    return _Tested(point, samples, behind, p_values)
+
+
+def _difference(own: np.ndarray, rival: np.ndarray, paired: bool) -> Estimate:
+    return of_margin(own - rival) if paired else of_difference(own, rival)
 
 
 def _rows(tested: _Tested, adjusted: Sequence[float], resamples: int, seed: int) -> tuple[Row, ...]:
+    """Intervals of what learners are behind are of 95 % for the differences of all pairs together:
+    the runs choose the pairs that are shown.
+    """
     paired, values = tested.point.paired, list(tested.samples.values())
     probabilities = share_of_least(resampled_means(values, paired, resamples, seed))
     singles = np.stack(values, axis=1) if paired else _drawn(values, resamples, seed)
     won = share_of_least(singles)
+    together = 1 - (1 - CONFIDENCE) / math.comb(len(values), 2)
     rows = []
     for i, (name, own) in enumerate(tested.samples.items()):
-        behind = (0.0, 0.0) if i == 0 else _behind(own, values[0], paired, seed, resamples)
+        behind = None if i == 0 else tested.behind[i - 1]
         rows.append(
             Row(
                 name,
                 float(own.mean()),
-                *interval(own, seed, resamples),
-                float(own.mean() - values[0].mean()),
-                *behind,
-                None if i == 0 else adjusted[i - 1],
+                *of_margin(own).interval(),
+                0.0 if behind is None else behind.mean,
+                *((0.0, 0.0) if behind is None else behind.interval(together)),
+                None if behind is None else adjusted[i],
                 float(probabilities[i]),
                 float(won[i]),
             )
         )
     return tuple(rows)
-
-
-def _behind(
-    own: np.ndarray, best: np.ndarray, paired: bool, seed: int, resamples: int
-) -> tuple[float, float]:
-    if paired:
-        return interval(own - best, seed, resamples)
-    return interval_of_difference(own, best, seed, resamples)
 
 
 def _drawn(values: list[np.ndarray], count: int, seed: int) -> np.ndarray:

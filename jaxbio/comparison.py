@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,11 +22,12 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Row:
-    """One learner. mean: of the final regret, with low and high, its 95 % interval.
+    """One learner. mean: of the final regret, with low and high, its 95 % interval (Student's).
 
-    behind: how much larger the mean is than that of the best, with its interval; p: of no
-    difference, adjusted (None for the best). probability_best: share of resamples of the runs in
-    which its mean is the least; runs_won: share of single runs in which its regret is.
+    behind: how much larger the mean is than that of the best, with an interval that is of 95 % for
+    all pairs of learners together; p: of having the least true mean, adjusted (None for the best).
+    probability_best: share of resamples of the runs in which its mean is the least; runs_won: share
+    of single runs in which its regret is. One run has no intervals: their ends are NaN.
     """
 
     name: str
@@ -60,12 +62,15 @@ class Comparison:
 
     @property
     def contenders(self) -> tuple[str, ...]:
-        """The best, and whoever cannot be told from it at this level."""
+        """Who may have the least true mean: all but those that some other is surely better than.
+
+        All that do have it are among them with a probability of at least 1 - level.
+        """
         return tuple(row.name for row in self.rows if row.p is None or row.p > self.level)
 
     @property
     def winner(self) -> str | None:
-        """The one whose mean is below every other at this level; None: too close to call."""
+        """The only contender; None: too close to call."""
         return self.best if len(self.contenders) == 1 else None
 
     @property
@@ -104,7 +109,10 @@ class Comparison:
             "paired": self.paired,
             "level": self.level,
             "point": self.point,
-            "rows": [asdict(row) for row in self.rows],
+            "rows": [
+                {name: None if value != value else value for name, value in asdict(row).items()}
+                for row in self.rows
+            ],  # JSON has no NaN
         }
 
 
@@ -112,16 +120,20 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.name,
         f"{row.mean:,.1f}",
-        f"{row.low:,.1f} to {row.high:,.1f}",
+        _span(row.low, row.high),
         *(
             ("", "", "")
             if row.p is None
             else (
                 f"{row.behind:,.1f}",
-                f"{row.behind_low:,.1f} to {row.behind_high:,.1f}",
+                _span(row.behind_low, row.behind_high),
                 f"{row.p:.2g}",
             )
         ),
         f"{row.probability_best:.1%}",
         f"{row.runs_won:.1%}",
     )
+
+
+def _span(low: float, high: float) -> str:
+    return "unknown" if math.isnan(low) else f"{low:,.1f} to {high:,.1f}"

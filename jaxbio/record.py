@@ -24,7 +24,8 @@ class Result:
     - rounds_fed: rounds whose feedback it got; arrived: rounds whose loss arrived;
     - total_delay: the total delay, each cut at the horizon; sigma_max: the most losses outstanding
       at the end of a round, the last round included, where nothing is cut;
-    - switch_round: the round at whose end MetaAdaBIO switched, horizon + 1 if it never did;
+    - switch_round: the round at whose end MetaAdaBIO switched, below the horizon; horizon + 1 if it
+      never did;
     - whatever else a learner's `facts` report.
     """
 

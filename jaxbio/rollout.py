@@ -307,7 +307,9 @@ def summary(game: Game, carry: Carry) -> dict[str, Any]:
         "not_a_number": _has_nan(carry.learner),
     }
     info |= facts_of(game.learner, protocol.restored(game.types, carry.learner))
-    info["switch_round"] = jnp.minimum(info["switch_round"], game.known.horizon + 1)
+    never, switch = game.known.horizon + 1, info["switch_round"]
+    # After the last round there is nothing left that a switch could change.
+    info["switch_round"] = jnp.where(switch < game.known.horizon, switch, never)
     return info
 
 

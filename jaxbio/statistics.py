@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 LEVEL = 0.05  # the probability that nothing but noise decides anything
 CONFIDENCE = 0.95  # of intervals
 RESAMPLES = 9999
-LARGE = 2_000  # runs from which a mean is normal enough: a bootstrap would only cost time
 ROUNDING = 1e-12  # of float64 differences, relative
 CHUNK = 1 << 22  # numbers in memory at once while resampling
 
@@ -24,33 +23,67 @@ def _agree(values: np.ndarray) -> bool:
     return bool(np.ptp(values) <= ROUNDING * np.abs(values).max())
 
 
-def two_sided(margin: np.ndarray) -> float:
-    """The p-value of a mean of zero. Where all runs agree, no t-test can be made: then how often
-    random signs of the margins agree as well.
+class Estimate(NamedTuple):
+    """A mean over runs, or a difference of two, and how far Student's law puts it from the truth.
+
+    error: its standard error; freedom: the degrees of freedom of that; both are NaN for one run.
+    unvaried: the two-sided p-value where no run differs from another, so that there is no t-test.
     """
-    if len(margin) < 2:
-        return 1.0
+
+    mean: float
+    error: float
+    freedom: float
+    unvaried: float | None = None
+
+    def below(self) -> float:
+        """The one-sided p-value of a true mean of at most 0."""
+        if math.isnan(self.error):
+            return 1.0
+        if self.unvaried is not None:
+            return self.unvaried / 2 if self.mean > 0 else 1 - self.unvaried / 2
+        from scipy import special
+
+        return float(special.stdtr(self.freedom, -self.mean / self.error))
+
+    def two_sided(self) -> float:
+        """The p-value of a true mean of 0."""
+        return min(1.0, 2 * self._replace(mean=abs(self.mean)).below())
+
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """Student's interval. NaN for one run, a point where no run differs from another."""
+        from scipy import special
+
+        reach = float(special.stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
+        return self.mean - reach, self.mean + reach
+
+
+def of_margin(margin: np.ndarray) -> Estimate:
+    """The mean of margin [runs], from 2 runs on by Student's law. Where all runs agree, what is
+    left is how often random signs of the margins agree as well.
+    """
+    mean, runs = float(margin.mean()), len(margin)
+    if runs < 2:
+        return Estimate(mean, math.nan, math.nan)
     if _agree(margin):
-        return 1.0 if margin[0] == 0 else 2.0 ** (1 - len(margin))
-    from scipy import stats
-
-    found: Any = stats.ttest_1samp(margin, 0)
-    return float(found.pvalue)
+        return Estimate(mean, 0.0, runs - 1.0, 2.0 ** (1 - runs) if margin[0] else 1.0)
+    return Estimate(mean, float(margin.std(ddof=1)) / math.sqrt(runs), runs - 1.0)
 
 
-def welch(one: np.ndarray, other: np.ndarray) -> float:
-    """The p-value of equal means of independent samples. Where none of them varies: how often runs
-    that are dealt out at random fall apart as well.
+def of_difference(one: np.ndarray, other: np.ndarray) -> Estimate:
+    """The mean of `one` minus that of `other`, independent samples: Welch's approximation. Where
+    none of them varies, what is left is how often runs that are dealt out at random fall apart as
+    well.
     """
-    if min(len(one), len(other)) < 2:
-        return 1.0
+    mean, sizes = float(one.mean() - other.mean()), (len(one), len(other))
+    if min(sizes) < 2:
+        return Estimate(mean, math.nan, math.nan)
     if _agree(one) and _agree(other):
-        deals = math.comb(len(one) + len(other), len(one))
-        return 1.0 if one[0] == other[0] else min(1.0, 2.0 / deals)
-    from scipy import stats
-
-    found: Any = stats.ttest_ind(one, other, equal_var=False)
-    return float(found.pvalue)
+        deals = math.comb(sum(sizes), len(one))
+        p = 1.0 if one[0] == other[0] else min(1.0, 2.0 / deals)
+        return Estimate(mean, 0.0, sum(sizes) - 2.0, p)
+    parts = [float(sample.var(ddof=1)) / len(sample) for sample in (one, other)]
+    squares = sum(part**2 / (size - 1) for part, size in zip(parts, sizes, strict=True))
+    return Estimate(mean, math.sqrt(sum(parts)), sum(parts) ** 2 / squares)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -63,58 +96,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted.tolist()
 
 
-def interval(margin: np.ndarray, seed: int, resamples: int = RESAMPLES) -> tuple[float, float]:
-    """A 95 % interval of the mean: BCa bootstrap, or Student's where runs are many."""
-    if len(margin) < 2 or _agree(margin):
-        return float(margin.mean()), float(margin.mean())
-    if len(margin) > LARGE:
-        from scipy import stats
-
-        low, high = stats.ttest_1samp(margin, 0).confidence_interval(CONFIDENCE)
-        return float(low), float(high)
-    return _bootstrap((margin,), np.mean, seed, resamples)
-
-
 def student_reach(values: np.ndarray, level: float = CONFIDENCE) -> np.ndarray:
     """Half of Student's interval of the mean of values [..., runs]: [...]."""
     from scipy import stats
 
     return stats.t.ppf((1 + level) / 2, values.shape[-1] - 1) * stats.sem(values, axis=-1)
-
-
-def interval_of_difference(
-    one: np.ndarray, other: np.ndarray, seed: int, resamples: int = RESAMPLES
-) -> tuple[float, float]:
-    """A 95 % interval of the mean of `one` minus that of `other`, independent samples."""
-    if min(len(one), len(other)) < 2 or (_agree(one) and _agree(other)):
-        difference = float(one.mean() - other.mean())
-        return difference, difference
-    if max(len(one), len(other)) > LARGE:
-        from scipy import stats
-
-        found: Any = stats.ttest_ind(one, other, equal_var=False)
-        low, high = found.confidence_interval(CONFIDENCE)
-        return float(low), float(high)
-
-    def statistic(a: np.ndarray, b: np.ndarray, axis: int = -1) -> np.ndarray:
-        return a.mean(axis=axis) - b.mean(axis=axis)
-
-    return _bootstrap((one, other), statistic, seed, resamples)
-
-
-def _bootstrap(
-    samples: tuple[np.ndarray, ...], statistic: Any, seed: int, resamples: int
-) -> tuple[float, float]:
-    from scipy import stats
-
-    found = stats.bootstrap(
-        samples,
-        statistic,
-        n_resamples=resamples,
-        method="BCa",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return float(found.low), float(found.high)
 
 
 def resampled_means(

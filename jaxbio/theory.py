@@ -609,7 +609,8 @@ def switch_round(
     rule: str = "theory",
     count: str = "end",
 ) -> int:
-    """First round at whose end MetaAdaBIO's rule triggers, horizon + 1 if none.
+    """First round at whose end MetaAdaBIO's rule triggers, horizon + 1 if none. The last round is
+    none: there is nothing left to play.
 
     `count="end"` sums the end counts; "printed" leaves round t out of its own count, as
     Algorithm 2 prints it, which is too small for the analysis of the first phase. Depends on the

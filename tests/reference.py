@@ -792,7 +792,7 @@ class MetaAdaBIO(Learner):
         self.incurred += len(self.pending)
         if self.spec["literal"] and t in self.pending:
             self.incurred -= 1
-        if self.triggered():
+        if t != self.horizon and self.triggered():  # there is a round to be played after it
             self.switch_round = t
             self.active = self.switched(t)
         return Report(True, [Fed(item.round, item.value, None) for item in feedback])
@@ -1110,7 +1110,7 @@ def play(
     trace.facts = {
         "waiting_rounds": sum(trace.waits),
         "total_perceived_delay": sum(trace.begin_counts),
-        "switch_round": horizon + 1 if switch is None else switch,
+        "switch_round": switch if switch is not None and switch < horizon else horizon + 1,
         "sigma_max": max(trace.end_counts),
         "rounds_fed": sum(1 for at in trace.fed_at if at is not None),
     }

@@ -219,6 +219,40 @@ def test_beta_losses_have_their_distribution() -> None:
         assert np.all(np.abs(across) < 4 / math.sqrt(20_000)), "states and rounds are independent"
 
 
+@pytest.mark.parametrize("bits", [32, 64])
+def test_beta_losses_have_their_mean_where_they_are_nearly_coins(bits: int) -> None:
+    """Parameters c theta and c (1 - theta) down to 1e-44. Of a concentration this small, losses
+    between 1e-3 and 0.999 are rarer than one in 100, so that a sum of losses is one of coins: exact
+    binomial tests, 12 of them in each precision, so a false alarm has probability 1.2e-3.
+    """
+    theta = np.array([0.0, 1e-4, 1e-2, 0.3, 1 - 1e-4, 1.0])
+    mapping, rounds = jb.StochasticMapping(np.full((2, 6), 1 / 6)), 100_000
+    with float_bits(bits):
+        for concentration in (1e-3, 1e-6, 1e-40):
+            env = jb.Environment(mapping, jb.BetaLosses(theta, concentration), jb.FixedDelay(0))
+            losses = np.asarray(jb.sample_world(env, 8, 0, rounds)["losses"], np.float64)
+            assert np.all(losses[:, 0] == 0)
+            assert np.all(losses[:, 5] == 1)
+            for state in range(1, 5):
+                ones = round(losses[:, state].sum())
+                p = scipy.stats.binomtest(ones, rounds, theta[state]).pvalue
+                assert p > FALSE_ALARM, (concentration, theta[state], ones)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")  # 1e39 in float32
+@pytest.mark.parametrize("concentration", [1.0, 1e4, 1e9, 1e20, 1e39])
+def test_beta_losses_have_their_mean(concentration: float) -> None:
+    """To 4.5 standard errors (a false alarm in 15 tests has probability 1e-4), and to the 1e-7 that
+    float32 is worth.
+    """
+    theta, rounds = np.array([1e-2, 0.5, 0.99]), 100_000
+    mapping = jb.StochasticMapping(np.full((2, 3), 1 / 3))
+    env = jb.Environment(mapping, jb.BetaLosses(theta, concentration), jb.FixedDelay(0))
+    losses = np.asarray(jb.sample_world(env, 9, 0, rounds)["losses"], np.float64)
+    errors = np.sqrt(theta * (1 - theta) / (1 + concentration) / rounds)
+    assert np.all(np.abs(losses.mean(axis=0) - theta) < 4.5 * errors + 1e-7)
+
+
 # --- the gamma sampler of Thompson sampling and Beta losses
 
 

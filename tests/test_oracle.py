@@ -316,6 +316,43 @@ def check_worth(family: str, games: list[Seen]) -> None:
         assert any(math.inf in indices for seen in games for indices in seen.trace.policies)
 
 
+# --- the last round at whose end a switch counts
+
+SHORT = 12  # rounds, two states: the practical rule asks for a total delay above 24
+SWITCHES = {  # rounds that begin without delay, the delay of the others, where the switch is
+    "learner": ({}, {(0, 3): 10, (1, 3): 11, (2, 3): 13, (3, 3): 13, (0, 2): 13}),
+    "fresh": ({}, {(0, 3): 10, (1, 3): 11, (2, 3): 13}),
+    "all": ({"literal": True}, {(0, 3): 13, (0, 4): 11, (1, 4): 13}),
+    # Epochs of 6 and 12 rounds, which ask for 12 and 24.
+    "learner, an epoch ends": ({"doubling": 6}, {(0, 4): 5, (1, 4): 13, (0, 3): 13}),
+    # An epoch of 20 rounds, of which 12 are played.
+    "fresh, in an epoch": ({"doubling": 20}, {(0, 5): 11, (0, 4): 13, (1, 4): 13}),
+}
+
+
+@pytest.mark.parametrize("case", SWITCHES)
+def test_a_switch_that_is_never_played_is_none(case: str) -> None:
+    """The rule holds at the end of the last round, of the game or of an epoch: T + 1."""
+    options, expected = SWITCHES[case]
+    ours = ada(ucb1, "practical", case.split(",")[0], **options)
+    states, losses = np.zeros((SHORT, 4), int), np.full((SHORT, 2), 0.5)
+    for (prompt, delay), switch in expected.items():
+        delays = np.where(np.arange(SHORT) < prompt, 0, delay)
+        env = jb.Environment(
+            jb.TableMapping(states, 2), jb.TableLosses(losses), jb.TableDelay(delays)
+        )
+        world = reference.World(states.tolist(), losses.tolist(), delays.tolist(), 2)
+        sizes = {"horizon": SHORT, "ring_depth": 8, "lanes": 8}
+        _, info = helpers.PLAYERS[32](env, ours.learner, 0, 0, **sizes)
+        assert int(info["switch_round"]) == switch, (prompt, delay)
+        given = helpers.uniforms_for(ours.learner, 4, 0, 0, SHORT)
+        assert reference.play(ours.spec, world, given).facts["switch_round"] == switch
+        if "doubling" not in options:
+            count = "printed" if "literal" in options else "end"
+            sizes = {"num_actions": 4, "num_states": 2, "rule": "practical", "count": count}
+            assert jb.theory.switch_round(delays=delays, **sizes) == switch
+
+
 # --- float64: equal
 
 

@@ -10,7 +10,8 @@ import xarray as xr
 from jaxbio.experiments.experiment import Options, lower
 from jaxbio.experiments.registry import EXPERIMENTS
 from jaxbio.experiments.verdicts import FactClaim, MeanClaim, judge
-from jaxbio.statistics import holm, interval, two_sided
+from jaxbio.report.section import margin as shown_margin
+from jaxbio.statistics import holm, of_margin
 
 RUNS = 20
 
@@ -41,7 +42,7 @@ def test_claims_without_substance_are_rarely_decided() -> None:
     rng = np.random.default_rng(1)
     decided = 0
     for _ in range(300):
-        p_values = holm([two_sided(rng.normal(size=RUNS)) for _ in range(5)])
+        p_values = holm([of_margin(rng.normal(size=RUNS)).two_sided() for _ in range(5)])
         decided += min(p_values) <= 0.05
     assert scipy.stats.binom.sf(33, 300, 0.05) < 2e-5
     assert decided <= 33
@@ -54,20 +55,33 @@ def test_holm_by_hand() -> None:
 
 
 def test_intervals_cover_the_mean() -> None:
-    """95 % intervals of 200 samples: fewer than 178 hits have probability below 1e-3."""
-    rng = np.random.default_rng(2)
-    hits = 0
-    for i in range(200):
-        low, high = interval(rng.exponential(size=40), i)
-        hits += low <= 1 <= high
-    assert hits >= 175
+    """95 % intervals of 8 runs, 400 normal margins: fewer than 360 hits have a probability below
+    1e-4. (A bootstrap has 352.)
+    """
+    assert scipy.stats.binom.cdf(359, 400, 0.95) < 1e-4
+    rng, hits = np.random.default_rng(2), 0
+    for _ in range(400):
+        claim = MeanClaim("above", lambda data: data.margin.values)
+        data = xr.Dataset({"margin": ("run", rng.normal(1, 3, 8))})
+        (verdict,) = judge([claim], data)
+        hits += verdict.low <= 1 <= verdict.high  # type: ignore[operator]
+    assert hits >= 360
 
 
 def test_runs_that_agree_need_no_statistics() -> None:
-    assert two_sided(np.zeros(5)) == 1.0
-    assert two_sided(np.full(5, 2.0)) == 2.0**-4  # 2 of 32 ways to deal signs
-    assert two_sided(np.ones(1)) == 1.0
-    assert interval(np.full(5, 2.0), 0) == (2.0, 2.0)
+    found = of_margin(np.full(5, 2.0))
+    assert found.two_sided() == 2.0**-4  # 2 of 32 ways to deal signs
+    assert found.interval() == (2.0, 2.0)
+
+
+def test_one_run_decides_nothing_and_has_no_interval() -> None:
+    (verdict,) = judge([MeanClaim("above", lambda data: data.margin.values)], one_run(9.0))
+    assert (verdict.outcome, verdict.low, verdict.high, verdict.p) == ("undecided", None, None, 1)
+    assert shown_margin(verdict) == verdict.detail == "margin 9.0 in the only run"
+
+
+def one_run(value: float) -> xr.Dataset:
+    return xr.Dataset({"margin": ("run", [value])})
 
 
 def test_a_fact_must_hold_in_every_run() -> None:

@@ -54,7 +54,7 @@ def reproduce(number: int, arguments: Any) -> dict[str, Any]:
     experiment, options = EXPERIMENTS[number], options_of(arguments)
     store = _store(arguments.folder, experiment, options)
     data = experiment.play(options, store, progress=not arguments.quiet)
-    verdicts = judge(experiment.claims(options), data, options.seed)
+    verdicts = judge(experiment.claims(options), data)
     other = None
     if arguments.sensitivity:
         place = store.with_name(f"{store.name}-sensitivity")

@@ -18,6 +18,10 @@ from jaxbio.core import Array, float_dtype, library_of, pytree, set_field, stati
 from jaxbio.environment.padding import pad_states
 from jaxbio.ops import select
 
+# Of a concentration. Beyond them a Beta variable is a coin, or its mean, to many more digits than
+# floats have, and its parameters would underflow or overflow.
+EXTREMES = 1e-30, 1e30
+
 
 class StationaryLosses:
     """Losses whose mean depends on the state alone. theta: [S]."""
@@ -124,7 +128,9 @@ class BetaLosses(StationaryLosses):
 
     theta: [S]; concentration (c): a positive number. Losses are independent across states. Sampled
     from gamma variables with `proposals` proposals each (`rng.gamma`: with 6, total variation from
-    the exact law below 1e-7). A mean of 0 or 1 gives that constant.
+    the exact law below 1e-7). The mean is right to 1e-7 for any c: uniforms have 23 bits, float32
+    is worth no more, and it rounds the small spread of a c above 1e8. A mean of 0 or 1 gives that
+    constant.
     """
 
     theta: Any
@@ -155,7 +161,7 @@ class BetaLosses(StationaryLosses):
     def _log_gamma(self, mean: Array, normals: Array, accepts: Array, boost: Array) -> Array:
         """The logarithm of a Gamma(concentration * mean) variable."""
         # Apart from the sum below, so that no program rounds them together.
-        shape = lax.optimization_barrier(jnp.maximum(self.concentration * mean, 1e-6))
+        shape = lax.optimization_barrier(jnp.clip(self.concentration, *EXTREMES) * mean)
         return jnp.log(rng.gamma(shape + 1.0, normals, accepts)) + jnp.log(boost) / shape
 
 

@@ -1,14 +1,14 @@
 """Claims about a sweep, and what the runs say about them.
 
 A claim about means is a number per run (a paired difference: all learners meet the same worlds)
-that should be positive on average. Its interval is a bias-corrected bootstrap over runs
-(`scipy.stats.bootstrap`, BCa), its p-value that of the one-sample t-test against zero, corrected by
-Holm's method over all such claims of an experiment in both directions. A claim about facts holds in
-every run or not at all.
+that should be positive on average. Its interval is Student's, its p-value that of the one-sample
+t-test against zero, corrected by Holm's method over all such claims of an experiment in both
+directions. A claim about facts holds in every run or not at all.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbio.statistics import LEVEL, holm, interval, two_sided
+from jaxbio.statistics import LEVEL, Estimate, holm, of_margin
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ class FactClaim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """outcome: "yes", "no" or "undecided". low, high: 95 % interval of the mean margin."""
+    """outcome: "yes", "no" or "undecided". low, high: 95 % interval of the mean margin, None where
+    there is but one run.
+    """
 
     statement: str
     outcome: str
@@ -49,23 +51,25 @@ class Verdict:
     p: float | None = None
 
 
-def judge(claims: Sequence[Any], data: xr.Dataset, seed: int = 0) -> list[Verdict]:
+def judge(claims: Sequence[Any], data: xr.Dataset) -> list[Verdict]:
     """A verdict for each claim, in their order."""
     margins = {
-        i: np.asarray(claim.margin(data), np.float64)
+        i: of_margin(np.asarray(claim.margin(data), np.float64))
         for i, claim in enumerate(claims)
         if isinstance(claim, MeanClaim)
     }
-    adjusted = dict(zip(margins, holm([two_sided(m) for m in margins.values()]), strict=True))
+    adjusted = dict(zip(margins, holm([m.two_sided() for m in margins.values()]), strict=True))
     return [
-        _about_mean(claim, margins[i], adjusted[i], seed) if i in margins else _fact(claim, data)
+        _about_mean(claim, margins[i], adjusted[i]) if i in margins else _fact(claim, data)
         for i, claim in enumerate(claims)
     ]
 
 
-def _about_mean(claim: MeanClaim, margin: np.ndarray, p: float, seed: int) -> Verdict:
-    mean, (low, high) = float(margin.mean()), interval(margin, seed)
+def _about_mean(claim: MeanClaim, margin: Estimate, p: float) -> Verdict:
+    mean, (low, high) = margin.mean, margin.interval()
     outcome = "undecided" if p > LEVEL else ("yes" if mean > 0 else "no")
+    if math.isnan(low):
+        return Verdict(claim.statement, outcome, f"margin {mean:,.1f} in the only run", mean, p=p)
     detail = f"margin {mean:,.1f}, 95 % interval {low:,.1f} to {high:,.1f}, adjusted p {p:.2g}"
     return Verdict(claim.statement, outcome, detail, mean, low, high, p)
 

@@ -40,7 +40,7 @@ def slopes(data: xr.Dataset, look: Look) -> Figure:
     """
     parts = _parts(data)
     texts = [_text(data.isel(line=i), look) for i in range(data.sizes["line"])]
-    intervals = "" if look.narrow else ", with its 95 % bootstrap interval"
+    intervals = "" if look.narrow else ", with its 95 % interval"
     figure, axes = panels(
         [_title(part, look) for part in parts],
         look,

@@ -1,9 +1,9 @@
 """How regret grows with T, S, d and K: slopes on logarithmic axes, beside the paper's rates.
 
 A slope is that of the least-squares line through the logarithms of mean final regret. Its interval
-is a percentile bootstrap over runs: a resample takes the same runs at every value of the axis,
-because these share their random numbers. Where an adversary draws the losses before the game, each
-instance has coins and runs of its own, and whole instances (the mean of their runs) are resampled.
+is Student's for what each run adds to the slope, at all values of the axis together, because these
+share their random numbers. Where an adversary draws the losses before the game, each instance has
+coins and runs of its own, and whole instances (the mean of their runs) take the place of runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jaxbio.environment.environment import MAX_HORIZON
 from jaxbio.lab.adversaries import RUNS_PER_INSTANCE, play_instances
 from jaxbio.lab.intervals import of_mean
 from jaxbio.lab.series import HORIZON, VALUES, Series, default_series, learner
-from jaxbio.statistics import CONFIDENCE, RESAMPLES, resampled_means
+from jaxbio.statistics import student_reach
 from jaxbio.store import part
 from jaxbio.sweep import sweep
 
@@ -87,7 +87,7 @@ def measure_rates(
     for number, one in enumerate(series):
         place = part(store, f"{number}-{one.axis}-{one.problem.name}")
         played = _played(one, runs, seed, delta, place, progress)
-        lines += [_line(one, name, played[name], seed) for name in one.learners]
+        lines += [_line(one, name, played[name]) for name in one.learners]
     return _labelled(lines).assign_attrs(
         title="jaxbio rates", runs=runs, seed=str(seed), delta=delta, horizon=horizon
     )
@@ -149,31 +149,41 @@ class Line:
     fit: Fit
 
 
-def _line(one: Series, name: str, values: np.ndarray, seed: int) -> Line:
+def _line(one: Series, name: str, values: np.ndarray) -> Line:
     """values: [points, units]."""
     mean, low, high = of_mean(values)
-    return Line(one, name, mean, low, high, fitted(np.array(one.values), values, seed))
+    return Line(one, name, mean, low, high, fitted(np.array(one.values), values))
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> Any:
     """Of the least-squares line through log y over log x: x [points], y [points, ...]. NaN where
     some y is not positive.
     """
-    centred = np.log(x) - np.log(x).mean()
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.where(y > 0, np.log(y), np.nan)
-    return np.tensordot(centred / np.square(centred).sum(), logs, axes=1)
+    return np.tensordot(_weights(x), logs, axes=1)
 
 
-def fitted(x: np.ndarray, values: np.ndarray, seed: int) -> Fit:
-    """The slope of mean regret over x [points], from values [points, units]."""
-    resampled = slope(x, resampled_means(list(values), True, RESAMPLES, seed).T)  # [resamples]
-    low, high = np.quantile(resampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+def _weights(x: np.ndarray) -> np.ndarray:
+    """[points]: the slope is the sum of the logarithms of y, each times its weight."""
+    centred = np.log(x) - np.log(x).mean()
+    return centred / np.square(centred).sum()
+
+
+def fitted(x: np.ndarray, values: np.ndarray) -> Fit:
+    """The slope of mean regret over x [points], from values [points, units].
+
+    The logarithm of a mean changes by its relative change, so each unit adds to the slope the sum
+    of its values, relative to their means, times the weights.
+    """
     mean = values.mean(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        added = _weights(x) @ (values / mean[:, None])  # [units]
+    found, reach = float(slope(x, mean)), float(student_reach(added))
     return Fit(
-        float(slope(x, mean)),
-        float(low),
-        float(high),
+        found,
+        found - reach,
+        found + reach,
         float(slope(x[:2], mean[:2])),
         float(slope(x[-2:], mean[-2:])),
     )

@@ -84,7 +84,7 @@ class MetaAdaBIOState(NamedTuple):
     """The instance that plays now, and what outlives it.
 
     epoch_end: int32 [], the epoch's last round; known.horizon: the epoch's length;
-    switch_round: int32 [], the first round at whose end the rule held.
+    switch_round: int32 [], the first round at whose end it switched.
     """
 
     instance: Instance
@@ -100,7 +100,8 @@ class MetaAdaBIO:
     """Play the base on realised losses; switch to MetaBIO(base, delta / 2) when delay costs more.
 
     base: any learner. delta: confidence; pair MetaAdaBIO(delta) with DAdaExp3(delta / 3).
-    rule: tested at the end of each round, with frak-D_t the sum of the outstanding counts sigma_t:
+    rule: tested at the end of each round but the last (of the horizon, or of an epoch), with
+      frak-D_t the sum of the outstanding counts sigma_t:
       "theory" frak-D (3 ln K + ln(6/delta)) > 49 S T ln(8 S T / delta); "footnote" the same with
       S T on the right; "practical" frak-D > S T; "expected" 8 frak-D ln K > 36 S T ln(2 S T).
     at_switch: "learner" the same base goes on, estimates start empty; "all" estimates hold what
@@ -167,7 +168,7 @@ class MetaAdaBIO:
         return self.at_switch == "fresh" or self.doubling is not None
 
     def init(self, known: Known) -> MetaAdaBIOState:
-        epoch_end = jnp.int32(NEVER)
+        epoch_end = jnp.asarray(known.horizon, jnp.int32)
         if self.doubling is not None:
             epoch_end = jnp.asarray(self.doubling, jnp.int32)
             known = dataclasses.replace(known, horizon=epoch_end)
@@ -246,9 +247,9 @@ class MetaAdaBIO:
         return arrivals.due & jnp.concatenate([own, jnp.ones(1, bool)])
 
     def _switch(self, state: MetaAdaBIOState, t: Array) -> MetaAdaBIOState:
-        """Test the rule at the end of round t."""
+        """Test the rule at the end of round t. After an epoch's last there is nothing to play."""
         now = state.instance
-        holds = ~now.switched & self._rule(now.total, state.known)
+        holds = ~now.switched & (t != state.epoch_end) & self._rule(now.total, state.known)
         switch_round = jnp.where(holds, jnp.minimum(state.switch_round, t), state.switch_round)
         waiting = state.waiting
         if self.at_switch == "fresh":

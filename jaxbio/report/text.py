@@ -15,7 +15,7 @@ QUESTION = (
 )
 PROCEDURE = (
     "A claim about means is a paired difference over common runs, positive if the claim is true: "
-    "its mean, a 95 % bootstrap interval (BCa) and the p-value of a t-test, corrected by Holm's "
+    "its mean, its 95 % interval (Student's) and the p-value of a t-test, corrected by Holm's "
     "method over the claims of the experiment. Yes or no is said at a corrected p of at most 0.05, "
     "else undecided. A claim about facts must hold in every run."
 )
