@@ -35,6 +35,7 @@ from jaxbio.environment.environment import MAX_HORIZON, Environment, check_envir
 from jaxbio.kernel import at_points
 from jaxbio.ops import Sum, Wide, select, sum_add, sum_zero, wide_add, wide_value, wide_zero
 from jaxbio.sizing import check_sizes, ring_sizes
+from jaxbio.traces import code_of, traced
 
 
 class Facts(NamedTuple):
@@ -108,7 +109,7 @@ class Game:
         """A play with the types of this game: scalars."""
         leaves, structure = jax.tree.flatten((self.learner, self.known))
         types = tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-        ticket = _ticket_types(structure, types, jnp.dtype(float_dtype()))
+        ticket = _ticket_types(structure, types, jnp.dtype(float_dtype()), code_of(structure))
         zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), ticket)
         return Play(jnp.int32(0), jnp.int32(0), jnp.zeros((), float_dtype()), zeros)
 
@@ -125,17 +126,18 @@ class Game:
 
 
 @lru_cache(maxsize=64)
-def _ticket_types(structure: Any, types: tuple[Any, ...], dtype: Any) -> Any:
+def _ticket_types(structure: Any, types: tuple[Any, ...], dtype: Any, code: Any) -> Any:
     """What `act` hands out. A game asks many times while it is traced, so it is traced once."""
     learner, known = structure.unflatten([jax.ShapeDtypeStruct(*one) for one in types])
     wanted = draws_of(learner, known.num_actions)
     u = jax.ShapeDtypeStruct(() if wanted == 1 else (wanted,), dtype)
-    ticket = jax.eval_shape(
-        lambda learner, known, u: learner.act(learner.init(known), jnp.int32(1), u)[1],
-        learner,
-        known,
-        u,
-    )
+    with traced(structure):
+        ticket = jax.eval_shape(
+            lambda learner, known, u: learner.act(learner.init(known), jnp.int32(1), u)[1],
+            learner,
+            known,
+            u,
+        )
     if any(leaf.shape for leaf in jax.tree.leaves(ticket)):
         raise TypeError(f"a ticket must be made of scalars, but act handed out {ticket}")
     return ticket

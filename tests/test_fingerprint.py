@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import enum
 import functools
 import threading
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ import optax
 import pytest
 
 import jaxbio as jb
+from jaxbio import sources as code
 from jaxbio import surroundings as around
-from jaxbio.fingerprint import _constant, parts, refuse_unknown
+from jaxbio.bytecode import constant
+from jaxbio.fingerprint import parts, refuse_unknown
 
 
 def made(code: str, **names: Any) -> dict[str, Any]:
@@ -149,7 +153,7 @@ def test_sets_are_in_one_order() -> None:
     one, other = frozenset([0, 8]), frozenset([8, 0])
     assert list(one) != list(other)
     assert parts("x", one) == parts("x", other)
-    assert _constant(one) == _constant(other) != _constant(frozenset([0, 9]))
+    assert constant(one) == constant(other) != constant(frozenset([0, 9]))
 
 
 # --- the surroundings
@@ -178,21 +182,80 @@ def test_precision_and_loops(monkeypatch: pytest.MonkeyPatch) -> None:
         assert around.surroundings()["loops"] == "plain"
 
 
-def test_sources_are_those_that_play() -> None:
-    names = {file.as_posix() for file in around._files()}
+# --- the sources of the package
+
+# What keeps, names, compares and labels results. None of it decides what is played.
+KEEP = {
+    "bytecode", "claims", "dataset", "files", "fingerprint", "sources", "store", "surroundings",
+    "traces",
+}  # fmt: skip
+
+
+def imported(file: Path) -> set[str]:
+    """The modules and folders of the package that a file imports, at any depth."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name.split(".")[1] for name in found if name.startswith("jaxbio.")}
+
+
+def test_what_decides_is_there_and_closed_under_imports() -> None:
+    root = Path(jb.__file__).parent
+    assert {file.parts[0].removesuffix(".py") for file in code.files()} == set(code.DECIDE)
+    names = {file.as_posix() for file in code.files()}
     assert {"rollout.py", "learners/exp3.py", "environment/delays.py", "sweep.py"} <= names
-    assert not {"cli.py", "plot.py"} & names
+    left = {name for file in code.files() for name in imported(root / file)} - set(code.DECIDE)
+    assert left <= KEEP, f"{left - KEEP} decide what is played, or keep it: say which"
 
 
-def test_sources_see_every_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(around, "_ROOT", tmp_path)
-    digests = []
-    for text in ("a = 1\n", "a = 2\n", "a = 1\r\n"):
-        (tmp_path / "core.py").write_bytes(text.encode())
-        around.sources.cache_clear()
-        digests.append(around.sources())
-    around.sources.cache_clear()
-    assert digests[0] == digests[2] != digests[1]
+def sources_of(text: str, folder: Path, name: str = "core.py") -> str:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(text.encode())
+    code.sources.cache_clear()
+    return code.sources()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(code, "_ROOT", tmp_path)
+    yield tmp_path
+    code.sources.cache_clear()
+
+
+ONE = "import os\n\ndef f(x, y=(1, 2)):\n    if x:\n        return 'a'\n    return y\n"
+
+
+def test_sources_see_code_and_no_words(root: Path) -> None:
+    first = sources_of(ONE, root)
+    words = (
+        ONE.replace("\n", "\r\n"),
+        f'"""What it is."""\n# Why.\n{ONE}',
+        ONE.replace("    if x", '    """Does it.\n\n    Well."""\n    if x'),
+        ONE.replace("        return 'a'", "        'a note'\n        return (  # so\n'a')"),
+    )
+    for text in words:
+        assert sources_of(text, root) == first, text
+    for text in (ONE.replace("1", "3"), ONE.replace("'a'", "'b'"), ONE.replace("if x", "if y")):
+        assert sources_of(text, root) != first, text
+
+
+def test_sources_are_those_of_what_plays(root: Path) -> None:
+    first = sources_of(ONE, root)
+    for name in ("theory.py", "compare.py", "tune.py", "lab/phase.py", "cli.py", "learners2.py"):
+        assert sources_of("a = 1", root, name) == first, name
+    assert sources_of("a = 1", root, "learners/new.py") != first
+
+
+def test_a_search_depends_on_more(root: Path) -> None:
+    sources_of(ONE, root)
+    made = []
+    for text in ("a = 1", "a = 2", "a = 1  # one"):
+        sources_of(text, root, "tune.py")
+        made.append(code.sources("tune"))
+    assert made[0] == made[2] != made[1]
 
 
 LIMITS = {
