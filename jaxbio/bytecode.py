@@ -13,6 +13,7 @@ WAYS_TO_CALL = (  # flags that say how a function is called
     inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
     | inspect.CO_ASYNC_GENERATOR
 )  # fmt: skip
+WORDS_OF_CLASSES = ("__doc__", "__firstlineno__")  # inside functions
 SAYS_NOTHING = ("EXTENDED_ARG", "NOP")
 GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 
@@ -44,8 +45,8 @@ def read(code: CodeType) -> Code:
     for one in dis.get_instructions(code):
         if one.opname in SAYS_NOTHING:
             continue
-        if one.argval == "__firstlineno__":  # where a class inside a function begins
-            does.pop()
+        if one.opname == "STORE_NAME" and one.argval in WORDS_OF_CLASSES:
+            does.pop()  # what is stored there
             continue
         if one.opname in GLOBALS:
             found.add(one.argval)

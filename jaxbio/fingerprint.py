@@ -382,8 +382,9 @@ def _functions_of(member: Any) -> list[Any]:
         return [member.fget, member.fset, member.fdel]
     if isinstance(member, cached_property):
         return [member.func]
-    if isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType):
-        return []  # slots
+    in_c = not callable(member) and hasattr(type(member), "__get__")
+    if in_c and not hasattr(member, "__dict__") and _package(type(member)) is not None:
+        return []  # slots, fields of a named tuple
     return [member]
 
 

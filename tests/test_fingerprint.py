@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import collections
 import dataclasses
 import enum
 import functools
+import logging
+import random
+import sys
 import threading
 import types
+import typing
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +34,9 @@ from jaxbio.fingerprint import parts, refuse_unknown
 def made(code: str, **names: Any) -> dict[str, Any]:
     """What a piece of a user's module defines."""
     module = types.ModuleType("users")
-    module.__dict__.update(names | {"jb": jb, "jax": jax, "jnp": jnp, "functools": functools})
+    used = {"jb": jb, "jax": jax, "jnp": jnp, "np": np, "functools": functools, "enum": enum}
+    used |= {"dataclasses": dataclasses, "typing": typing}
+    module.__dict__.update(names | used)
     exec(compile(code, "users.py", "exec", dont_inherit=True), module.__dict__)
     return module.__dict__
 
@@ -56,6 +64,31 @@ class Decay:
     def method(self, t): return self.rate * t
 thing = Decay({action}){part}
 """
+RULE = """
+@jax.custom_jvp
+def thing(x): return x
+@thing.defjvp
+def rule(x, dx): return x[0], dx[0] * {action}
+"""
+DATACLASS = """
+@dataclasses.dataclass
+class A:
+    x: int = 0
+thing = A()
+thing.table = {action}
+"""
+NAMED = """
+class A(typing.NamedTuple):
+    x: int = 0
+    def __call__(self, t): return {action}
+thing = A()
+"""
+ENUM = """
+class E(enum.Enum):
+    A = 0
+    def f(self): return {action}
+thing = E.A
+"""
 # code with a place for 1 or 2 in it, which must make a difference
 DIFFERENT = {
     "a method of a learner": LEARNER,
@@ -78,6 +111,22 @@ DIFFERENT = {
     "a class": "class thing:\n def f(self): return {action}",
     "a slot": "class A:\n __slots__ = 'x'\nthing = A()\nthing.x = {action}",
     "a frozenset": "thing = frozenset(['a', 'b', {action}])",
+    "a base": "class thing((jb.UCB1, jb.DAdaExp3)[{action} - 1]): pass",
+    "a rule of custom_jvp": RULE,
+    "what a rule reads": RULE.replace("* {action}", "* N") + "\nN = {action}",
+    "an attribute of a function": "def thing(t): return thing.n\nthing.n = {action}",
+    "an attribute of a dataclass": DATACLASS,
+    "a method of a named tuple": NAMED,
+    "a method of an enum": ENUM,
+    "a key that is an object": "def key(t): return {action}\nthing = {key: 0}",
+    "keys with one text": "thing = {1: {action}, '1': 0}",
+    "a private slot": "class A:\n __slots__ = '__x'\nthing = A()\nthing._A__x = {action}",
+    "the object of a builtin method": "thing = [{action}].__getitem__",
+    "the names of arguments": "thing = lambda {name}, c: ({name}, c)".replace(
+        "{name}", "a{action}"
+    ),
+    "the type of an array": "thing = np.zeros(3, (np.int8, np.float16)[{action} - 1])",
+    "a set of a class": "class A(set):\n def f(self): return {action}\nthing = lambda: A()",
 }
 
 
@@ -89,6 +138,27 @@ def test_what_is_different_is_described_apart(what: str) -> None:
     assert one == again
     assert one != two
     refuse_unknown(one)
+
+
+WORDS = """
+def thing(t):
+    class Inner:
+        x = 1
+    for i in range(3):
+        t += i
+    return t, Inner.x
+"""
+
+
+def test_words_and_layout_make_no_difference() -> None:
+    plain = parts("x", made(WORDS)["thing"])
+    for old, new in (
+        ("    class", '    """Counts."""\n    class'),
+        ("        x", '        """Inside."""\n        x'),
+        ("\ndef", "\n\n# Why.\n\ndef"),
+        ("range(3)", "range(\n    3  # so many\n    )"),
+    ):
+        assert parts("x", made(WORDS.replace(old, new))["thing"]) == plain, new
 
 
 class Colour(enum.Enum):
@@ -123,7 +193,7 @@ def test_things_that_hold_themselves() -> None:
 def test_ours_and_installed_code_goes_by_its_name() -> None:
     assert parts("x", jb.UCB1())["x"] == "UCB1"
     assert parts("x", functools.reduce)["x"] == "_functools.reduce"
-    assert parts("x", Path)["x"] == "pathlib.Path"
+    assert parts("x", Fraction)["x"] == "fractions.Fraction"
     assert parts("x", optax.EmptyState)["x"].endswith(f"EmptyState (optax {optax.__version__})")
 
 
@@ -144,8 +214,38 @@ def test_what_cannot_be_read_is_named() -> None:
     with pytest.raises(ValueError, match=r"whether learner / x\.source is still the same"):
         refuse_unknown(described)
     refuse_unknown(parts("x", Odd(jax.random.key(0))))
-    lock = threading.Lock()
-    refuse_unknown(parts("x", made("def thing(t): return lock", lock=lock)["thing"]))
+    for named in (threading.Lock(), logging.getLogger("x"), sys.stderr):
+        refuse_unknown(parts("x", made("def thing(t): return named", named=named)["thing"]))
+    for opaque in (np.random.default_rng(0), random.Random(0), iter([1])):
+        for text in ("def thing(t): return opaque", "class thing:\n x = opaque"):
+            with pytest.raises(ValueError, match=r"whether x\.(x\.0|opaque) is still the same"):
+                refuse_unknown(parts("x", made(text, opaque=opaque)["thing"]))
+
+
+def test_what_cannot_be_read_is_no_error_without_a_store() -> None:
+    """Deeply nested, failing, or given away."""
+
+    class Failing(collections.UserDict[str, int]):
+        def items(self) -> Any:
+            raise OSError("no disk")
+
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    gone = jnp.zeros(3)
+    gone.delete()
+    for thing, reason in ((deep, "deeply"), (Failing(), "no disk"), (gone, "deleted")):
+        with pytest.raises(ValueError, match=reason):
+            refuse_unknown(parts("x", thing))
+
+
+def test_an_installed_module_has_its_version() -> None:
+    found = parts("x", made("def thing(t): return optax.sgd", optax=optax)["thing"])
+    assert found["x.optax"] == f"optax (optax {optax.__version__})"
+    inside = parts("x", made("def thing(t):\n import optax.losses\n return optax.sgd")["thing"])
+    assert inside["x.import optax.losses"] == f"optax.losses (optax {optax.__version__})"
+    absent = parts("x", made("def thing(t):\n import no_such_thing\n return 1")["thing"])
+    assert "not there" in absent["x.import no_such_thing"]
 
 
 def test_sets_are_in_one_order() -> None:

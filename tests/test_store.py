@@ -332,7 +332,7 @@ def test_changed_settings_are_refused_and_told(what: str, store: Path) -> None:
         ("python", "3.1"),
         ("sources", "0123"),
         ("precision", "float64"),
-        ("loops", "plain"),
+        ("loops", "of another kind"),
         ("machine", "pdp11"),
         ("cpu_features", "none"),
         ("xla_flags", "--xla_fast"),

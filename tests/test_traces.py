@@ -189,6 +189,29 @@ def test_all_play_the_code_as_it_is(tmp_path: Path) -> None:
     assert jb.simulate(ENV, module.learner, **OPTIONS).final_regret[0] == before[1]
 
 
+LOSSES = """
+SIGN = 1
+@jb.pytree
+class Losses(jb.BernoulliLosses):
+    def loss(self, key, t, state, u):
+        return SIGN * jb.BernoulliLosses.loss(self, key, t, state, u)
+"""
+
+
+@pytest.mark.usefixtures("pk")
+def test_worlds_of_other_code_are_not_played_again() -> None:
+    """Realised regret is computed when it is asked for, from the worlds of the runs."""
+    module: Any = types.ModuleType("users")
+    exec(HEAD + LOSSES, module.__dict__)
+    losses = module.Losses(ENV.losses.theta)  # type: ignore[attr-defined]
+    env = jb.Environment(ENV.mapping, losses, ENV.delays)
+    early, late = (jb.simulate(env, jb.UCB1(), **OPTIONS) for _ in range(2))
+    assert np.isfinite(early.realized_regret).all()
+    module.SIGN = -1
+    with pytest.raises(RuntimeError, match="code of the environment has changed since these runs"):
+        late.realized_regret  # noqa: B018
+
+
 COUNTING = """
 COUNT, SEEN = [], {}
 @jb.pytree
