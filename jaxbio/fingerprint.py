@@ -32,6 +32,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cached_property, lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
+from operator import itemgetter
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -44,7 +45,8 @@ from jaxbio.core import is_concrete
 from jaxbio.sources import PACKAGE, decides
 
 SPELLED_OUT = 64  # larger arrays are described by their digest
-NAMED = bool | int | float | str | None
+NAMED = (bool, int, float, str, type(None))
+EXACTLY_NAMED = frozenset(NAMED)
 PLAIN = (
     complex, bytes, bytearray, range, slice, np.dtype, type(...), decimal.Decimal, datetime.date,
     datetime.time, datetime.timedelta, re.Pattern, PurePath, types.GenericAlias, types.UnionType,
@@ -131,16 +133,18 @@ class Reader:
 
     def _describe(self, name: str, thing: Any) -> None:
         """All that a thing holds, its class included."""
-        if thing is HOLE:
+        if type(thing) in EXACTLY_NAMED:
+            self._put(name, thing)
+        elif thing is HOLE:
             self._put(name, "a number")
         elif isinstance(thing, enum.Enum):
             self._put(name, f"{_full_name(type(thing))}.{thing.name}")
             self._describe(f"{name}.value", thing.value)
             if id(type(thing)) not in self._seen:
                 self._describe(f"{name}.class", type(thing))
-        elif isinstance(thing, np.ndarray | np.generic | jax.Array):
+        elif isinstance(thing, (np.ndarray, np.generic, jax.Array)):
             self._describe_array(name, thing)
-        elif isinstance(thing, NAMED) and (thing is None or _package(type(thing)) is not None):
+        elif isinstance(thing, NAMED) and _package(type(thing)) is not None:
             self._put(name, thing)
         elif isinstance(thing, PLAIN):
             self._put(name, repr(thing))
@@ -162,13 +166,13 @@ class Reader:
     def _describe_thing(self, name: str, thing: Any) -> None:
         if isinstance(thing, type):
             self._describe_class(name, thing)
+        elif dataclasses.is_dataclass(thing):
+            self._describe_class(name, type(thing))
+            self._describe_attributes(name, thing)
         elif isinstance(thing, WITHOUT_EFFECT):
             self._put(name, _full_name(type(thing)))
         elif isinstance(thing, OPAQUE):
             self._put_opaque(name, thing)
-        elif dataclasses.is_dataclass(thing):
-            self._describe_class(name, type(thing))
-            self._describe_attributes(name, thing)
         elif isinstance(thing, list | tuple | deque):
             self._describe_items(name, thing, enumerate(thing))
         elif isinstance(thing, Mapping):
@@ -224,7 +228,7 @@ class Reader:
         elif callable(wrapped) and _package(type(thing)) is not None:  # jax.jit, custom_jvp
             self._put(name, _full_name(type(thing)))
             self._describe(f"{name}.wrapped", wrapped)
-            for attribute, value in sorted(_attributes(thing)):
+            for attribute, value in sorted(_attributes(thing), key=itemgetter(0)):
                 if not attribute.startswith("_"):
                     self._describe(f"{name}.{attribute}", value)
             if _package(wrapped) is None and callable(getattr(thing, "clear_cache", None)):
@@ -242,7 +246,7 @@ class Reader:
     def _describe_attributes(self, name: str, thing: Any) -> None:
         frozen = dataclasses.is_dataclass(thing) and thing.__dataclass_params__.frozen  # type: ignore[attr-defined]
         self.is_constant = self.is_constant and frozen
-        for attribute, value in sorted(_attributes(thing)):
+        for attribute, value in sorted(_attributes(thing), key=itemgetter(0)):
             made_again = isinstance(_in_class(type(thing), attribute), cached_property)
             if not made_again:
                 self._describe(f"{name}.{attribute}", value)
