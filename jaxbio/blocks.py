@@ -39,6 +39,7 @@ from jaxbio.rollout import (
     summary,
     take_tally,
 )
+from jaxbio.traces import traced
 
 STOPS_PER_CALL = 256
 ROUNDS_PER_CALL = 1 << 16  # bounds the time between two looks at the host
@@ -223,7 +224,9 @@ def compile_player(game: Game, width: int, stacked: bool, strips: int = 1) -> Pl
     key = (kernel.signature(game), width, stacked, strips)
     with _lock:
         player = _players.get(key)
-    player = player or _new_player(game, width, stacked, strips)
+    if player is None:
+        with traced(jax.tree.structure(game)):
+            player = _new_player(game, width, stacked, strips)
     with _lock:
         _players.pop(key, None)
         _players[key] = player  # the last one is the latest

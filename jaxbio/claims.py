@@ -43,9 +43,11 @@ class Claims:
         if files.create(self._file(block), mine):
             return True
         try:
-            owner = int(self._file(block).read_text())
+            owner = int(files.read(self._file(block)))
         except FileNotFoundError:  # given back at this moment
             return self.take(block)
+        except ValueError:  # left empty or torn, by a machine that failed
+            owner = self.index
         if owner != self.index and self._lives(owner):
             return False
         files.write(self._file(block), mine)

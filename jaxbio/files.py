@@ -37,6 +37,23 @@ def make_folder(folder: Path) -> None:
         _sync(path.parent)
 
 
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """An error of the system says which file it is about: a full disk does not by itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(file)
+        raise
+
+
+def read(file: Path) -> bytes:
+    """All of it."""
+    with naming(file):
+        return file.read_bytes()
+
+
 def remove_leftovers(folder: Path) -> None:
     """What kills have left of writes long ago."""
     for scratch in folder.glob(f".*{SCRATCH}"):
@@ -49,14 +66,15 @@ def remove_leftovers(folder: Path) -> None:
 def aside(file: Path, name_it: Callable[[Path, Path], None] | None = None) -> Iterator[Path]:
     """Where to write a file that gets its name when it is whole, or never."""
     scratch = file.with_name(f".{file.name}.{uuid.uuid4().hex}{SCRATCH}")
-    try:
-        yield scratch
-        with open(scratch, "rb") as stream:
-            os.fsync(stream.fileno())
-        (name_it or os.replace)(scratch, file)
-    finally:
-        scratch.unlink(missing_ok=True)
-    _sync(file.parent)
+    with naming(file):
+        try:
+            yield scratch
+            with open(scratch, "rb") as stream:
+                os.fsync(stream.fileno())
+            (name_it or os.replace)(scratch, file)
+        finally:
+            scratch.unlink(missing_ok=True)
+        _sync(file.parent)
 
 
 def _publish(file: Path, content: bytes, name_it: Callable[[Path, Path], None]) -> None:

@@ -15,7 +15,7 @@ from jaxbio import checks
 from jaxbio.core import ignores_empty_lanes, pad_learner
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.fingerprint import parts
-from jaxbio.kernel import signature
+from jaxbio.kernel import form
 from jaxbio.rollout import Game, check_players, make_game
 from jaxbio.sizing import common_sizes, ring_sizes
 
@@ -254,7 +254,7 @@ def group(settings: list[Setting]) -> list[Group]:
     for members in families.values():
         games = _padded([settings[number] for number in members])
         for number, game in zip(members, games, strict=True):
-            found = groups.setdefault(signature(game), Group([], []))
+            found = groups.setdefault(form(game), Group([], []))
             found.games.append(game)
             found.settings.append(number)
     return list(groups.values())

@@ -24,6 +24,7 @@ from jax.extend import core as jex
 
 from jaxbio.batching import ELEMENTWISE, INLINED, REDUCTIONS, native
 from jaxbio.core import Array, float_dtype
+from jaxbio.traces import code_of, traced
 
 # What XLA's one-function emitter accepts of the things a step is made of. Sorts and scatters are
 # among those it does not; a learner that uses them runs kernel by kernel.
@@ -159,31 +160,44 @@ class Program:
     """
 
     def __init__(self, function: Callable[..., Any], donate_argnums: Any = ()) -> None:
-        native, plain = partial(function, loop=fori_loop), partial(function, loop=lax.fori_loop)
-        self.native = jax.jit(native, donate_argnums=donate_argnums, compiler_options=OPTIONS)
-        self.plain = jax.jit(plain, donate_argnums=donate_argnums)
+        self.function, self.donated = function, donate_argnums
         self.executables: dict[Any, Callable[..., Any]] = {}
 
     def executable(self, *args: Any) -> Callable[..., Any]:
         """Compiled for arguments like these (arrays, or their shapes and types)."""
         key = signature(args)
         if key not in self.executables:
-            self.executables[key] = self._compile(args)
+            with traced(jax.tree.structure(args)):
+                self.executables[key] = self._compile(args)
         return self.executables[key]
 
     def _compile(self, args: Any) -> Callable[..., Any]:
         if is_available():
             try:
-                return self.native.lower(*args).compile()
+                return self._jitted(fori_loop, compiler_options=OPTIONS).lower(*args).compile()
             except jax.errors.JaxRuntimeError as error:
                 if not any(text in str(error) for text in REFUSALS):
                     raise
-        return self.plain.lower(*args).compile()
+        return self._jitted(lax.fori_loop).lower(*args).compile()
+
+    def _jitted(self, loop: Callable[..., Any], **options: Any) -> Any:
+        """A function of its own for every program: JAX keeps what it traced by the function, and
+        what the user's code does may have changed since.
+        """
+        function = partial(self.function, loop=loop)
+        return jax.jit(function, donate_argnums=self.donated, **options)
 
 
 def signature(args: Any) -> Any:
-    """What decides which compiled program serves these arguments."""
-    leaves, structure = jax.tree.flatten(args)
-    types = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+    """What decides which compiled program serves these arguments: their form, the code that they
+    bring along as it is now, and where it will run.
+    """
+    structure, types = form(args)
     device = str(getattr(jax.config, "jax_default_device", None))
-    return structure, types, device, os.environ.get("JAXBIO_NATIVE_LOOPS")
+    return structure, types, code_of(structure), device, os.environ.get("JAXBIO_NATIVE_LOOPS")
+
+
+def form(args: Any) -> Any:
+    """The structure and types of arguments: within one call, what decides the program."""
+    leaves, structure = jax.tree.flatten(args)
+    return structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio.core import Array, Known, State, draws_of, float_dtype
+from jaxbio.traces import code_of, traced
 
 SENTENCES = {
     "act": "act must return an action and a ticket (None if it needs none)",
@@ -34,14 +35,14 @@ class Types(NamedTuple):
 
 
 def types_of(learner: Any, known: Known) -> Types:
-    """The types of a learner's state and ticket, traced once for each structure."""
+    """The types of a learner's state and ticket, traced once for each structure and its code."""
     leaves, structure = jax.tree.flatten((learner, known))
     shapes = tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-    return _types(structure, shapes, jnp.dtype(float_dtype()))
+    return _types(structure, shapes, jnp.dtype(float_dtype()), code_of(structure))
 
 
 @lru_cache(maxsize=64)
-def _types(structure: Any, shapes: tuple[Any, ...], dtype: Any) -> Types:
+def _types(structure: Any, shapes: tuple[Any, ...], dtype: Any, code: Any) -> Types:
     learner, known = structure.unflatten([jax.ShapeDtypeStruct(*one) for one in shapes])
     wanted = draws_of(learner, known.num_actions)
     u = jax.ShapeDtypeStruct(() if wanted == 1 else (wanted,), dtype)
@@ -52,7 +53,8 @@ def _types(structure: Any, shapes: tuple[Any, ...], dtype: Any) -> Types:
         keys[:] = [_generator(leaf) for leaf in jax.tree.leaves(state)]
         return stored(learner, state), pair(learner, "act", learner.act(state, jnp.int32(1), u))[1]
 
-    state, ticket = jax.eval_shape(begin_and_act, learner, known, u)
+    with traced(structure):
+        state, ticket = jax.eval_shape(begin_and_act, learner, known, u)
     for leaf in jax.tree.leaves(ticket):
         if leaf.shape or jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             raise TypeError(

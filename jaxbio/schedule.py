@@ -17,6 +17,7 @@ from jaxbio.grid import HORIZON, RESERVED, Grid, Group, check_name
 from jaxbio.rollout import Carry, Game, begin, recorded_rounds, summary
 from jaxbio.sizing import most_strips, widest
 from jaxbio.surroundings import free_memory
+from jaxbio.traces import code_of, traced
 
 KEEP = ("curves", "moments", "finals")
 STEP = 16  # widths are multiples of it
@@ -127,19 +128,20 @@ def _shapes(game: Game) -> tuple[Carry, dict[str, Any]]:
     """The types of what a run carries on, and of its facts."""
     leaves, structure = jax.tree.flatten(game)
     types = tuple((np.shape(leaf), np.result_type(leaf)) for leaf in leaves)
-    return _shapes_of_type(structure, types, str(float_dtype()))
+    return _shapes_of_type(structure, types, str(float_dtype()), code_of(structure))
 
 
 @lru_cache(maxsize=64)
-def _shapes_of_type(structure: Any, types: Any, precision: str) -> Any:
-    """Traced once for all games of a structure (in each precision)."""
+def _shapes_of_type(structure: Any, types: Any, precision: str, code: Any) -> Any:
+    """Traced once for all games of a structure and its code (in each precision)."""
     game = structure.unflatten([jax.ShapeDtypeStruct(*one) for one in types])
 
     def both(game: Game) -> tuple[Carry, dict[str, Any]]:
         carry = begin(game)
         return carry, summary(game, carry)
 
-    return jax.eval_shape(both, game)
+    with traced(structure):
+        return jax.eval_shape(both, game)
 
 
 def check_names(grid: Grid, groups: list[Group]) -> None:

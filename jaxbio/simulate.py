@@ -28,6 +28,7 @@ from jaxbio.rollout import (
     take_totals,
 )
 from jaxbio.sizing import most_strips, ring_sizes, widest
+from jaxbio.traces import code_of
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
 WIDTHS = (32, 64, 128, 256, 512, 1024, 2048)  # runs side by side in one program
@@ -73,6 +74,7 @@ def simulate(
     width = _default_width(share, lanes) if width is None else checks.integer("width", width, 1)
     strips = strips if share > width else 1
     game = make_game(env, learner, horizon, depth, lanes, library=np)
+    code = code_of(jax.tree.structure(game.env))
     keys = rng.run_keys(seed, np.arange(runs))
     take = width * min(strips, -(-share // width))
     blocks = [keys[:, first : first + take] for first in range(0, runs, take)]
@@ -101,7 +103,7 @@ def simulate(
         replay=partial(
             _in_precision,
             float_dtype() == jnp.float64,
-            partial(_replay, game.env, keys, width, stops, points, workers),
+            partial(_replay, game.env, code, keys, width, stops, points, workers),
         ),
     )
 
@@ -142,6 +144,7 @@ def _in_precision(double: bool, function: Callable[[], Any]) -> Any:
 
 def _replay(
     env: Environment,
+    code: Any,
     keys: np.ndarray,
     width: int,
     stops: np.ndarray,
@@ -150,8 +153,13 @@ def _replay(
 ) -> np.ndarray:
     """[runs, points, K]: increments of every action's realised loss in the same worlds.
 
-    keys: [2, runs].
+    code: of the environment, when the runs were played; keys: [2, runs].
     """
+    if code_of(jax.tree.structure(env)) != code:
+        raise RuntimeError(
+            "the code of the environment has changed since these runs were played, so what other "
+            "actions would have lost in them is gone: simulate again"
+        )
     env = as_arrays(env)
     shapes = jax.eval_shape(lambda: sum_zero(env.num_actions))
     runs = keys.shape[1]

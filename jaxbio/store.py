@@ -12,7 +12,6 @@ import hashlib
 import io
 import json
 import os
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,8 @@ CODE_CHANGED = (
 
 def part(store: str | os.PathLike[str] | None, name: str) -> Path | None:
     """Where one of several sweeps keeps its blocks; None where nothing is kept."""
-    return None if store is None else Path(store) / name
+    found = checked_path(store)
+    return None if found is None else found / name
 
 
 def checked_path(store: Any) -> Path | None:
@@ -42,10 +42,27 @@ def checked_path(store: Any) -> Path | None:
         return None
     if not isinstance(store, str | os.PathLike) or not str(store):
         raise TypeError(f"store must be the path of a folder, but got {store!r}")
-    path = Path(store)
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"store must be a folder, but {path} is a file")
+    try:
+        path = Path(store)
+        first = next(filter(_is_there, (path, *path.parents)), None)
+        is_folder = first is None or first.is_dir()
+    except (OSError, TypeError, ValueError) as error:  # too long, not text, a zero byte
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(
+            f"store must be the path of a folder, but got {_cut(repr(store))}: {reason}"
+        ) from None
+    if first is not None and not is_folder:
+        kind = "a file" if first.exists() else "a link to nothing"
+        raise ValueError(f"store must be a folder, but {first} is {kind}")
     return path
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 class Store:
@@ -114,12 +131,14 @@ class Store:
             )
 
     def _compare(self, manifest: Path) -> None:
-        content = manifest.read_bytes()
+        content = files.read(manifest)
         try:
             found = json.loads(content)
-        except ValueError as error:
+            if not isinstance(found, dict):
+                raise ValueError(f"it holds {_short(found)}")
+            changes = list(_differences(found, self.settings))
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{manifest} cannot be read ({error}): name another store") from error
-        changes = list(_differences(found, self.settings))
         if not changes:
             return
         raise ValueError(
@@ -134,24 +153,33 @@ class Store:
 
     def finished(self) -> set[int]:
         """The numbers of the blocks that are there."""
-        files = [file for file in self.blocks.glob("*.npz") if file.stem.isdecimal()]
+        return self._numbers(self.blocks)
+
+    def _numbers(self, folder: Path) -> set[int]:
+        files = [file for file in folder.glob("*.npz") if file.stem.isdecimal()]
         return {int(file.stem) for file in files if file.name == self._file(int(file.stem)).name}
 
     def wrong_blocks(self) -> list[str]:
-        """What is wrong with blocks that are there, as far as their headers tell."""
-        wrong = []
+        """What is wrong with blocks that are there, finished or on their way.
+
+        All of each is read, and its checksums are compared: what is damaged shows before others are
+        played for days. Takes half a second for a gigabyte, or for a thousand blocks.
+        """
         many = float("inf") if self.contents is None else len(self.contents)
-        for block in sorted(number for number in self.finished() if number < many):
+        there = {*self.finished(), *self._numbers(self.unfinished)}
+        wrong = []
+        for block in sorted(number for number in there if number < many):
+            own, begun = self._file(block), self.progress_file(block)
             try:
-                with open(self._file(block), "rb") as stream:
-                    header = _parsed(self._file(block), stream, [HEADER])
-                self._check_header(self._file(block), header, block)
+                self._unpacked(own if own.exists() else begun, block, [HEADER])
+            except FileNotFoundError:  # finished or removed by another process, meanwhile
+                continue
             except ValueError as error:
                 wrong.append(str(error))
         return wrong
 
     def check_blocks(self) -> None:
-        """Raise where a block that is there is torn, or belongs to something else."""
+        """Raise where a block that is there is damaged, or belongs to something else."""
         wrong = self.wrong_blocks()
         if wrong:
             raise ValueError(_listed(wrong))
@@ -195,10 +223,11 @@ class Store:
         np.savez(buffer, allow_pickle=False, **{HEADER: np.array(header)}, **arrays)
         return buffer.getvalue()
 
-    def _unpacked(self, file: Path, block: int) -> dict[str, np.ndarray]:
+    def _unpacked(
+        self, file: Path, block: int, only: list[str] | None = None
+    ) -> dict[str, np.ndarray]:
         # Read before it is parsed: a disk that fails is another error than a file that is torn.
-        arrays = _parsed(file, io.BytesIO(file.read_bytes()))
-        return self._check_header(file, arrays, block)
+        return self._check_header(file, _parsed(file, files.read(file), only), block)
 
     def _check_header(
         self, file: Path, arrays: dict[str, np.ndarray], block: int
@@ -211,34 +240,21 @@ class Store:
         return arrays
 
 
-def _parsed(file: Path, stream: Any, names: list[str] | None = None) -> dict[str, np.ndarray]:
-    """The arrays of a block (all, or those of these names). Raises where it is torn."""
+def _parsed(file: Path, content: bytes, only: list[str] | None = None) -> dict[str, np.ndarray]:
+    """The arrays of a block (all, or those of these names). Raises where any of it is damaged."""
     try:
-        with zipfile.ZipFile(stream) as archive:
-            broken = archive.testzip() if names is None else None  # compares checksums
+        with np.load(io.BytesIO(content)) as archive:
+            broken = archive.zip.testzip()  # compares checksums
             if broken is not None:
                 raise ValueError(f"the checksum of {broken} is wrong")
-        stream.seek(0)
-        with np.load(stream) as archive:
             header = json.loads(str(archive[HEADER]))
             if sorted(archive.files) != sorted([HEADER, *header["arrays"]]):
                 raise ValueError("not all arrays are there")
-            return {name: archive[name] for name in names or archive.files}
+            return {name: archive[name] for name in only or archive.files}
     except MemoryError:
         raise
     except Exception as error:  # whatever the readers of archives and arrays stumble over
-        _raise_of_system(error)
         raise ValueError(f"{file} is torn ({error}): delete it and call again") from error
-
-
-def _raise_of_system(error: BaseException) -> None:
-    """Raise the error of the system that is behind another; those of decompressors have no number.
-
-    The reader of archives says of a disk that fails that the file is no archive.
-    """
-    for one in (error, error.__context__):
-        if isinstance(one, OSError) and one.errno is not None:
-            raise one
 
 
 def _listed(texts: list[str]) -> str:
@@ -260,5 +276,8 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
+    return _cut(json.dumps(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."

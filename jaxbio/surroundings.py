@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from collections.abc import Iterator
@@ -16,22 +15,22 @@ import jax.numpy as jnp
 
 from jaxbio import kernel
 from jaxbio.core import float_dtype
+from jaxbio.sources import sources
 
-# Parts of the package that draw, print or only call sweeps.
-DECIDE_NOTHING = (
-    "cli", "__main__", "commands", "experiments", "figures", "lab", "plot", "report"
-)  # fmt: skip
 # Of a CPU: whether products are added unrounded, and how long vectors are.
 FEATURES = ("fma", "avx", "avx2", "avx512f", "asimd", "sve", "sve2")
 WITHOUT_EFFECT = ("--xla_force_host_platform_device_count", "--xla_dump")  # on bits
 
 
-def surroundings() -> dict[str, Any]:
-    """Name -> value. Results are promised to be the same bit for bit only where all of it is."""
+def surroundings(*more: str) -> dict[str, Any]:
+    """Name -> value. Results are promised to be the same bit for bit only where all of it is.
+
+    more: modules of this package that decide besides those that play (see `sources`).
+    """
     return {
         "versions": versions(),
         "python": ".".join(platform.python_version_tuple()[:2]),
-        "sources": sources(),
+        "sources": sources(*more),
         "platform": jax.default_backend(),
         "precision": str(jnp.dtype(float_dtype())),
         "loops": "native" if kernel.is_available() else "plain",
@@ -44,24 +43,6 @@ def surroundings() -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """Of what decides the bits of a result."""
     return {name: version(name) for name in ("jaxbio", "jax", "jaxlib", "numpy")}
-
-
-@lru_cache(maxsize=1)
-def sources() -> str:
-    """A digest of the code of this package that plays: a version under development changes."""
-    code = hashlib.sha256()
-    for file in _files():
-        code.update(file.as_posix().encode() + b"\0")
-        code.update((_ROOT / file).read_bytes().replace(b"\r\n", b"\n"))
-    return code.hexdigest()[:16]
-
-
-_ROOT = Path(__file__).parent
-
-
-def _files() -> list[Path]:
-    files = (file.relative_to(_ROOT) for file in _ROOT.rglob("*.py"))
-    return sorted(file for file in files if file.with_suffix("").parts[0] not in DECIDE_NOTHING)
 
 
 @lru_cache(maxsize=1)

@@ -292,7 +292,7 @@ def _settings(search: _Search, method: Any) -> dict[str, Any]:
     plain = ("horizon", "runs", "steps", "pairs", "spread", "scaled", "held_out", "start")
     return {
         "format": FORMAT,
-        **surroundings(),
+        **surroundings("tune"),
         "seed": rng.root_words(search.seed).tolist(),
         **{name: getattr(search, name) for name in plain},
         "environment": parts("environment", search.env),

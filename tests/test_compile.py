@@ -136,6 +136,40 @@ def test_the_counter_counts() -> None:
     assert compilations(base._replace(env=problem(slots=6))) > 0
 
 
+STEP = 1
+
+
+def next_action(state: Any) -> Any:
+    return (state + STEP) % 4
+
+
+@jb.pytree
+class Users:
+    """A learner of a user's, with a helper and a global."""
+
+    rate: float = 1.0
+
+    def init(self, known: Any) -> Any:
+        return jnp.int32(0)
+
+    def act(self, state: Any, t: Any, u: Any) -> tuple[Any, Any]:
+        return next_action(state), ()
+
+    def learn(self, state: Any, t: Any, play: Any, arrivals: Any) -> tuple[Any, Any]:
+        return next_action(state), ()
+
+
+def test_code_compiles_anew_only_where_it_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = Setting(problem(), Users())
+    assert compilations(base) > 0
+    assert compilations(base._replace(learner=Users(2.0))) == 0
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "STEP", 3)
+        assert compilations(base) > 0
+        assert compilations(base) == 0
+    assert compilations(base) == 0  # as it was before
+
+
 # --- reading a compiled program
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import collections
 import dataclasses
 import enum
 import functools
+import logging
+import random
+import sys
 import threading
 import types
+import typing
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +25,18 @@ import optax
 import pytest
 
 import jaxbio as jb
+from jaxbio import sources as code
 from jaxbio import surroundings as around
-from jaxbio.fingerprint import _constant, parts, refuse_unknown
+from jaxbio.bytecode import constant
+from jaxbio.fingerprint import parts, refuse_unknown
 
 
 def made(code: str, **names: Any) -> dict[str, Any]:
     """What a piece of a user's module defines."""
     module = types.ModuleType("users")
-    module.__dict__.update(names | {"jb": jb, "jax": jax, "jnp": jnp, "functools": functools})
+    used = {"jb": jb, "jax": jax, "jnp": jnp, "np": np, "functools": functools, "enum": enum}
+    used |= {"dataclasses": dataclasses, "typing": typing}
+    module.__dict__.update(names | used)
     exec(compile(code, "users.py", "exec", dont_inherit=True), module.__dict__)
     return module.__dict__
 
@@ -52,6 +64,31 @@ class Decay:
     def method(self, t): return self.rate * t
 thing = Decay({action}){part}
 """
+RULE = """
+@jax.custom_jvp
+def thing(x): return x
+@thing.defjvp
+def rule(x, dx): return x[0], dx[0] * {action}
+"""
+DATACLASS = """
+@dataclasses.dataclass
+class A:
+    x: int = 0
+thing = A()
+thing.table = {action}
+"""
+NAMED = """
+class A(typing.NamedTuple):
+    x: int = 0
+    def __call__(self, t): return {action}
+thing = A()
+"""
+ENUM = """
+class E(enum.Enum):
+    A = 0
+    def f(self): return {action}
+thing = E.A
+"""
 # code with a place for 1 or 2 in it, which must make a difference
 DIFFERENT = {
     "a method of a learner": LEARNER,
@@ -74,6 +111,22 @@ DIFFERENT = {
     "a class": "class thing:\n def f(self): return {action}",
     "a slot": "class A:\n __slots__ = 'x'\nthing = A()\nthing.x = {action}",
     "a frozenset": "thing = frozenset(['a', 'b', {action}])",
+    "a base": "class thing((jb.UCB1, jb.DAdaExp3)[{action} - 1]): pass",
+    "a rule of custom_jvp": RULE,
+    "what a rule reads": RULE.replace("* {action}", "* N") + "\nN = {action}",
+    "an attribute of a function": "def thing(t): return thing.n\nthing.n = {action}",
+    "an attribute of a dataclass": DATACLASS,
+    "a method of a named tuple": NAMED,
+    "a method of an enum": ENUM,
+    "a key that is an object": "def key(t): return {action}\nthing = {key: 0}",
+    "keys with one text": "thing = {1: {action}, '1': 0}",
+    "a private slot": "class A:\n __slots__ = '__x'\nthing = A()\nthing._A__x = {action}",
+    "the object of a builtin method": "thing = [{action}].__getitem__",
+    "the names of arguments": "thing = lambda {name}, c: ({name}, c)".replace(
+        "{name}", "a{action}"
+    ),
+    "the type of an array": "thing = np.zeros(3, (np.int8, np.float16)[{action} - 1])",
+    "a set of a class": "class A(set):\n def f(self): return {action}\nthing = lambda: A()",
 }
 
 
@@ -85,6 +138,27 @@ def test_what_is_different_is_described_apart(what: str) -> None:
     assert one == again
     assert one != two
     refuse_unknown(one)
+
+
+WORDS = """
+def thing(t):
+    class Inner:
+        x = 1
+    for i in range(3):
+        t += i
+    return t, Inner.x
+"""
+
+
+def test_words_and_layout_make_no_difference() -> None:
+    plain = parts("x", made(WORDS)["thing"])
+    for old, new in (
+        ("    class", '    """Counts."""\n    class'),
+        ("        x", '        """Inside."""\n        x'),
+        ("\ndef", "\n\n# Why.\n\ndef"),
+        ("range(3)", "range(\n    3  # so many\n    )"),
+    ):
+        assert parts("x", made(WORDS.replace(old, new))["thing"]) == plain, new
 
 
 class Colour(enum.Enum):
@@ -119,7 +193,7 @@ def test_things_that_hold_themselves() -> None:
 def test_ours_and_installed_code_goes_by_its_name() -> None:
     assert parts("x", jb.UCB1())["x"] == "UCB1"
     assert parts("x", functools.reduce)["x"] == "_functools.reduce"
-    assert parts("x", Path)["x"] == "pathlib.Path"
+    assert parts("x", Fraction)["x"] == "fractions.Fraction"
     assert parts("x", optax.EmptyState)["x"].endswith(f"EmptyState (optax {optax.__version__})")
 
 
@@ -140,8 +214,38 @@ def test_what_cannot_be_read_is_named() -> None:
     with pytest.raises(ValueError, match=r"whether learner / x\.source is still the same"):
         refuse_unknown(described)
     refuse_unknown(parts("x", Odd(jax.random.key(0))))
-    lock = threading.Lock()
-    refuse_unknown(parts("x", made("def thing(t): return lock", lock=lock)["thing"]))
+    for named in (threading.Lock(), logging.getLogger("x"), sys.stderr):
+        refuse_unknown(parts("x", made("def thing(t): return named", named=named)["thing"]))
+    for opaque in (np.random.default_rng(0), random.Random(0), iter([1])):
+        for text in ("def thing(t): return opaque", "class thing:\n x = opaque"):
+            with pytest.raises(ValueError, match=r"whether x\.(x\.0|opaque) is still the same"):
+                refuse_unknown(parts("x", made(text, opaque=opaque)["thing"]))
+
+
+def test_what_cannot_be_read_is_no_error_without_a_store() -> None:
+    """Deeply nested, failing, or given away."""
+
+    class Failing(collections.UserDict[str, int]):
+        def items(self) -> Any:
+            raise OSError("no disk")
+
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    gone = jnp.zeros(3)
+    gone.delete()
+    for thing, reason in ((deep, "deeply"), (Failing(), "no disk"), (gone, "deleted")):
+        with pytest.raises(ValueError, match=reason):
+            refuse_unknown(parts("x", thing))
+
+
+def test_an_installed_module_has_its_version() -> None:
+    found = parts("x", made("def thing(t): return optax.sgd", optax=optax)["thing"])
+    assert found["x.optax"] == f"optax (optax {optax.__version__})"
+    inside = parts("x", made("def thing(t):\n import optax.losses\n return optax.sgd")["thing"])
+    assert inside["x.import optax.losses"] == f"optax.losses (optax {optax.__version__})"
+    absent = parts("x", made("def thing(t):\n import no_such_thing\n return 1")["thing"])
+    assert "not there" in absent["x.import no_such_thing"]
 
 
 def test_sets_are_in_one_order() -> None:
@@ -149,7 +253,7 @@ def test_sets_are_in_one_order() -> None:
     one, other = frozenset([0, 8]), frozenset([8, 0])
     assert list(one) != list(other)
     assert parts("x", one) == parts("x", other)
-    assert _constant(one) == _constant(other) != _constant(frozenset([0, 9]))
+    assert constant(one) == constant(other) != constant(frozenset([0, 9]))
 
 
 # --- the surroundings
@@ -178,21 +282,80 @@ def test_precision_and_loops(monkeypatch: pytest.MonkeyPatch) -> None:
         assert around.surroundings()["loops"] == "plain"
 
 
-def test_sources_are_those_that_play() -> None:
-    names = {file.as_posix() for file in around._files()}
+# --- the sources of the package
+
+# What keeps, names, compares and labels results. None of it decides what is played.
+KEEP = {
+    "bytecode", "claims", "dataset", "files", "fingerprint", "sources", "store", "surroundings",
+    "traces",
+}  # fmt: skip
+
+
+def imported(file: Path) -> set[str]:
+    """The modules and folders of the package that a file imports, at any depth."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name.split(".")[1] for name in found if name.startswith("jaxbio.")}
+
+
+def test_what_decides_is_there_and_closed_under_imports() -> None:
+    root = Path(jb.__file__).parent
+    assert {file.parts[0].removesuffix(".py") for file in code.files()} == set(code.DECIDE)
+    names = {file.as_posix() for file in code.files()}
     assert {"rollout.py", "learners/exp3.py", "environment/delays.py", "sweep.py"} <= names
-    assert not {"cli.py", "plot.py"} & names
+    left = {name for file in code.files() for name in imported(root / file)} - set(code.DECIDE)
+    assert left <= KEEP, f"{left - KEEP} decide what is played, or keep it: say which"
 
 
-def test_sources_see_every_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(around, "_ROOT", tmp_path)
-    digests = []
-    for text in ("a = 1\n", "a = 2\n", "a = 1\r\n"):
-        (tmp_path / "core.py").write_bytes(text.encode())
-        around.sources.cache_clear()
-        digests.append(around.sources())
-    around.sources.cache_clear()
-    assert digests[0] == digests[2] != digests[1]
+def sources_of(text: str, folder: Path, name: str = "core.py") -> str:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(text.encode())
+    code.sources.cache_clear()
+    return code.sources()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(code, "_ROOT", tmp_path)
+    yield tmp_path
+    code.sources.cache_clear()
+
+
+ONE = "import os\n\ndef f(x, y=(1, 2)):\n    if x:\n        return 'a'\n    return y\n"
+
+
+def test_sources_see_code_and_no_words(root: Path) -> None:
+    first = sources_of(ONE, root)
+    words = (
+        ONE.replace("\n", "\r\n"),
+        f'"""What it is."""\n# Why.\n{ONE}',
+        ONE.replace("    if x", '    """Does it.\n\n    Well."""\n    if x'),
+        ONE.replace("        return 'a'", "        'a note'\n        return (  # so\n'a')"),
+    )
+    for text in words:
+        assert sources_of(text, root) == first, text
+    for text in (ONE.replace("1", "3"), ONE.replace("'a'", "'b'"), ONE.replace("if x", "if y")):
+        assert sources_of(text, root) != first, text
+
+
+def test_sources_are_those_of_what_plays(root: Path) -> None:
+    first = sources_of(ONE, root)
+    for name in ("theory.py", "compare.py", "tune.py", "lab/phase.py", "cli.py", "learners2.py"):
+        assert sources_of("a = 1", root, name) == first, name
+    assert sources_of("a = 1", root, "learners/new.py") != first
+
+
+def test_a_search_depends_on_more(root: Path) -> None:
+    sources_of(ONE, root)
+    made = []
+    for text in ("a = 1", "a = 2", "a = 1  # one"):
+        sources_of(text, root, "tune.py")
+        made.append(code.sources("tune"))
+    assert made[0] == made[2] != made[1]
 
 
 LIMITS = {

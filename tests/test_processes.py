@@ -196,6 +196,15 @@ def test_a_claim_holds_while_its_process_lives(tmp_path: Path) -> None:
         assert three.take(4)  # of one that is gone
 
 
+@pytest.mark.parametrize("content", [b"", b"one", b"\xff"])
+def test_a_claim_that_cannot_be_read_is_nobodys(tmp_path: Path, content: bytes) -> None:
+    """As a machine that failed may leave it."""
+    with Claims(tmp_path, 0) as one, Claims(tmp_path, 1) as two:
+        (tmp_path / "0000003").write_bytes(content)
+        assert one.take(3)
+        assert not two.take(3)
+
+
 def test_a_process_that_lives_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "BEAT", 0.01)
     with Claims(tmp_path, 0):
