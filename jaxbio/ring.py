@@ -20,6 +20,7 @@ from jaxbio.core import Array, Arrivals, Play
 MAX_LANES = 4095
 SMALLEST = 64
 UNROLLED = 8
+UNROLLED_LANES = 32  # more of them, each written out, take minutes to compile
 
 
 class Ring(NamedTuple):
@@ -220,6 +221,9 @@ def number_due(ring: Ring, t: Array, delay: Array) -> Array:
 def row(words: list[Array], t: Array, depth: int, lanes: int) -> list[Array]:
     """The first `lanes` packed plays that are filed under round t: arrays [lanes, W]."""
     slot = t & (depth - 1)
+    if lanes > UNROLLED_LANES:
+        by_lane = [word.reshape(-1, depth, word.shape[-1])[:lanes] for word in words]
+        return [lax.dynamic_index_in_dim(word, slot, 1, keepdims=False) for word in by_lane]
     places = [lane * depth + slot for lane in range(lanes)]
     return [
         jnp.stack([lax.dynamic_index_in_dim(word, place, keepdims=False) for place in places])
