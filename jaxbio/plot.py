@@ -374,9 +374,10 @@ def regret_curves(
 ) -> Figure:
     """Mean regret over rounds for each named result, with a band of one standard deviation.
 
-    xscale, yscale: "linear" or "log"; a scale that is set later (`figure.axes[0].set_yscale("log")`)
-    does the same. A logarithmic axis begins at the least positive number: what is not positive lies
-    below it, and a curve that ends there is named in the note.
+    xscale, yscale: "linear" or "log". A scale may also be set later, as in
+    `figure.axes[0].set_yscale("log")`: limits and labels follow. A logarithmic axis begins at the
+    least positive number: what is not positive lies below it, and a curve that ends there is named
+    in the note.
     """
     look = look or Look()
     checks.choice("xscale", xscale, SCALES)

@@ -246,7 +246,7 @@ def test_theory_compares_bounds_on_the_same_regret(
 
 SAME = {  # command: the Python function that it plays, options with another name there
     "run paper-stochastic ucb1": (jb.simulate, {}),
-    "reproduce": (Options, {}),
+    "reproduce 1": (Options, {}),
     "tune paper-stochastic ucb1 --param exploration=2": (jb.tune, {}),
     "advise --actions 2 --states 2": (jb.advise, {}),
     "phase": (jb.phase_diagram, {"horizon": "horizons"}),
@@ -264,9 +264,8 @@ def test_commands_have_the_defaults_of_their_functions(command: str) -> None:
     known = inspect.signature(function).parameters
     compared = 0
     for name, value in found.items():
-        default = getattr(
-            known.get(other_names.get(name, name)), "default", inspect.Parameter.empty
-        )
+        parameter = known.get(other_names.get(name, name))
+        default = getattr(parameter, "default", inspect.Parameter.empty)
         if default is inspect.Parameter.empty or default is None:
             continue  # asked for in Python, or made of other options
         compared += 1
