@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -277,7 +278,7 @@ def seen(axes: Axes) -> list[float]:
 def test_regret_curves_are_seen_on_any_scale(scales: tuple[str, str], later: bool) -> None:
     results = {"DAda-Exp3": grown(0.8), "MetaBIO": grown(0.6)}
     xscale, yscale = scales
-    given = {} if later else {"xscale": xscale, "yscale": yscale}
+    given: Any = {} if later else {"xscale": xscale, "yscale": yscale}
     figure = plot.regret_curves(results, "a title", **given)
     (axes,) = figure.axes
     if later:
