@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -42,7 +43,13 @@ from jaxbio.rollout import (
 from jaxbio.traces import traced
 
 STOPS_PER_CALL = 256
-ROUNDS_PER_CALL = 1 << 16  # bounds the time between two looks at the host
+ROUNDS_PER_CALL = 1 << 16  # at most; fewer where they are slow:
+SECONDS_PER_CALL = 0.5  # about, between two looks at the host
+FIRST_CALL = 1 << 14  # rounds, of a game whose speed is not known yet
+CROWDED, FIRST_CROWDED_CALL = (
+    16,
+    1 << 10,
+)  # with more lanes a round may take a thousand times longer
 VECTOR = 16  # numbers in the longest vector of a CPU
 LARGE = 256  # numbers of a run
 PLAYERS_WITH_MEMORY = 8  # older ones give theirs back
@@ -55,14 +62,38 @@ def stops_of(points: np.ndarray) -> np.ndarray:
     return np.union1d(points, between).astype(np.int32)
 
 
-def calls(stops: np.ndarray, last: int = 0) -> Iterator[tuple[int, np.ndarray]]:
-    """(last round played, next stops [STOPS_PER_CALL]), padded by repeating the last stop."""
+def calls(
+    stops: np.ndarray, last: int = 0, first: int | None = None
+) -> Iterator[tuple[int, np.ndarray]]:
+    """(last round played, next stops [STOPS_PER_CALL]), padded by repeating the last stop.
+
+    first: rounds of the first call. Then calls become as long as whoever plays them can afford,
+    and may end on the way to a stop: in a pause, a negative number (see `kernel.at_points`). Where
+    a game pauses is never part of a result. None: no call pauses.
+    """
+    rounds = ROUNDS_PER_CALL if first is None else min(first, ROUNDS_PER_CALL)
+    while last < stops[-1]:
+        ahead, begun = _next_stops(stops, last, rounds), time.monotonic()
+        yield last, ahead
+        played, last = abs(int(ahead[-1])) - last, abs(int(ahead[-1]))
+        if first is not None:
+            rounds = _paced(played, time.monotonic() - begun)
+
+
+def _next_stops(stops: np.ndarray, last: int, rounds: int) -> np.ndarray:
+    """int32 [STOPS_PER_CALL]: what a call of at most so many rounds reaches, or a pause."""
     first = int(np.searchsorted(stops, last, "right"))
-    while first < len(stops):
-        ahead = stops[first : first + STOPS_PER_CALL]
-        ahead = ahead[: max(1, int(np.searchsorted(ahead, last + ROUNDS_PER_CALL, "right")))]
-        yield last, np.pad(ahead, (0, STOPS_PER_CALL - len(ahead)), mode="edge")
-        last, first = int(ahead[-1]), first + len(ahead)
+    ahead = stops[first : first + STOPS_PER_CALL]
+    ahead = ahead[: int(np.searchsorted(ahead, last + rounds, "right"))]
+    ahead = ahead if len(ahead) else np.array([-(last + rounds)], np.int32)
+    return np.pad(ahead, (0, STOPS_PER_CALL - len(ahead)), mode="edge")
+
+
+def _paced(rounds: int, seconds: float) -> int:
+    """Rounds of the next call, after one of so many that took so long."""
+    if seconds > 2 * SECONDS_PER_CALL:
+        return max(1, int(rounds * SECONDS_PER_CALL / seconds))
+    return min(rounds if seconds > SECONDS_PER_CALL / 2 else 2 * rounds, ROUNDS_PER_CALL)
 
 
 def is_one_call(stops: np.ndarray) -> bool:
@@ -392,13 +423,14 @@ def _play_stretches(
 ) -> Played:
     first, carry, pieces = resume or Progress(0, _memory(player), [])
     facts: dict[str, Any] = {}
-    for last, ahead in calls(stops, first):
+    pace = FIRST_CALL if game.lanes <= CROWDED else FIRST_CROWDED_CALL
+    for last, ahead in calls(stops, first, pace):
         carry, curve, facts = player.play(game, keys, carry, np.int32(last), ahead)
-        kept = len(np.unique(ahead))
+        kept, now = len(np.unique(ahead[ahead > 0])), abs(int(ahead[-1]))
         pieces.append(jax.tree.map(lambda x, n=kept: np.asarray(x)[:n].copy(), curve))
-        advance((int(ahead[-1]) - last) * members)
-        if checkpoint is not None and ahead[-1] != stops[-1]:
-            checkpoint(Progress(int(ahead[-1]), carry, pieces))
+        advance((now - last) * members)
+        if checkpoint is not None and now != stops[-1]:
+            checkpoint(Progress(now, carry, pieces))
     info = {name: _on_host(fact) for name, fact in facts.items()}
     player.spare.append(carry)
     return Played(jax.tree.map(lambda *xs: np.concatenate(xs), *pieces), info)

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted, 141 nobody reads wha
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import math
 import os
@@ -34,11 +35,17 @@ from jaxbio.commands import (
     tuning,
 )
 from jaxbio.experiments.experiment import Options
-from jaxbio.lab.beyond import CHANGES, MEMORIES
-from jaxbio.lab.families import FAMILIES
-from jaxbio.lab.regimes import DELAYS
-from jaxbio.lab.series import HORIZON, VALUES
+from jaxbio.lab.advise import advise as play_advice
+from jaxbio.lab.beyond import play_beyond
+from jaxbio.lab.families import FAMILIES, GETS, SIGNATURE
+from jaxbio.lab.guarantees import check_guarantees
+from jaxbio.lab.phase import phase_diagram
+from jaxbio.lab.rates import measure_rates
+from jaxbio.lab.regimes import play_delays, play_regimes
+from jaxbio.lab.series import VALUES
 from jaxbio.learners.exp3 import TUNINGS
+from jaxbio.simulate import simulate
+from jaxbio.tune import tune
 
 USAGE, INTERRUPTED, UNREAD = 2, 130, 141
 PICTURES = (".png", ".pdf", ".svg")
@@ -179,7 +186,7 @@ def _add_run(commands: Any) -> None:
     made.add_argument("learners", nargs="+", metavar="LEARNER", help="a name, or name:option=value")
     made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
     made.add_argument("--delay", help="50, laplace:50,25, geometric:20 or uniform:0,100")
-    _numbers(made)
+    _numbers(made, simulate)
     _figure(made)
 
 
@@ -195,10 +202,34 @@ def _picture(text: str) -> Path:
     return path
 
 
-def _numbers(made: argparse.ArgumentParser, runs: int = 20) -> None:
-    made.add_argument("--horizon", type=int, default=10_000, help="rounds T (10000)")
-    made.add_argument("--runs", type=int, default=runs, help=f"independent runs ({runs})")
-    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
+def _option(
+    made: argparse.ArgumentParser,
+    flag: str,
+    function: Callable[..., Any],
+    about: str,
+    name: str = "",
+    **how: Any,
+) -> None:
+    """An option with the default of the Python function that it is handed to: declared there, once.
+
+    name: of the function's argument, where it is not that of the flag.
+    """
+    known = inspect.signature(function).parameters[name or flag[2:].replace("-", "_")].default
+    several = isinstance(known, tuple)
+    shown = " ".join(map(str, known)) if several else known
+    given = {"nargs": "+", "default": list(known)} if several else {"default": known}
+    made.add_argument(flag, help=f"{about} ({shown})", **given, **how)
+
+
+def _horizon(made: argparse.ArgumentParser) -> None:
+    """Python functions of a problem ask for T; on the command line it is that of the paper."""
+    _option(made, "--horizon", Options, "rounds T", type=int)
+
+
+def _numbers(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
+    _horizon(made)
+    _option(made, "--runs", function, "independent runs", type=int)
+    _option(made, "--seed", function, "root seed", type=int)
 
 
 def _add_reproduce(commands: Any) -> None:
@@ -214,14 +245,13 @@ def _add_reproduce(commands: Any) -> None:
         command,
         "jaxbio reproduce 1 4 --runs 100",
     )
-    plain = Options()
     choices = [*listing.everything()["experiments"], "all"]
     made.add_argument("experiments", nargs="*", choices=choices, default=[], metavar="1-5|all")
     made.add_argument("--folder", type=Path, default=Path("results/paper"), help="of the report")
-    _numbers(made)
-    made.add_argument("--delta", type=float, default=plain.delta, help="confidence (0.1)")
-    made.add_argument("--tuning", choices=TUNINGS, default=plain.tuning)
-    made.add_argument("--rounds", type=int, default=plain.rounds, help="recorded rounds (200)")
+    _numbers(made, Options)
+    _option(made, "--delta", Options, "confidence", type=float)
+    _option(made, "--tuning", Options, "of DAda-Exp3", choices=TUNINGS)
+    _option(made, "--rounds", Options, "recorded rounds", type=int)
     made.add_argument(
         "--sensitivity", action="store_true", help="verdicts under what the paper leaves open"
     )
@@ -268,9 +298,9 @@ def _add_tune(commands: Any) -> None:
     )
     made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
     made.add_argument("--delay", help="50, laplace:50,25, geometric:20 or uniform:0,100")
-    _numbers(made, runs=512)
-    made.add_argument("--steps", type=int, default=40, help="of the search (40)")
-    made.add_argument("--held-out", type=int, default=2048, help="runs of the comparison (2048)")
+    _numbers(made, tune)
+    _option(made, "--steps", tune, "of the search", type=int)
+    _option(made, "--held-out", tune, "runs of the comparison", type=int)
     _folder(made, "tune")
     _store(made)
     _figure(made)
@@ -289,7 +319,7 @@ def _add_theory(commands: Any) -> None:
         "jaxbio theory --actions 8 --states 12 --horizon 100000 --delay laplace:50,25",
     )
     _problem(made)
-    made.add_argument("--delta", type=float, default=0.1, help="confidence (0.1)")
+    _option(made, "--delta", Options, "confidence", type=float)
 
 
 def _add_advise(commands: Any) -> None:
@@ -307,10 +337,11 @@ def _add_advise(commands: Any) -> None:
         "jaxbio advise --actions 8 --states 12 --horizon 100000 --delay laplace:50,25",
     )
     _problem(made)
-    _family(made, "delays")
+    _family(made, play_advice)
     made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual five")
-    made.add_argument("--seconds", type=float, default=45.0, help="to spend, about (45)")
-    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
+    spent = "of play, at most, beside the time that compiling takes"
+    _option(made, "--seconds", play_advice, spent, type=float)
+    _option(made, "--seed", play_advice, "root seed", type=int)
     place = f"of finished parts (by default below {advise.STORES}): the same command goes on"
     made.add_argument("--store", type=Path, help=place)
     made.set_defaults(folder=advise.STORES)
@@ -320,22 +351,30 @@ def _add_advise(commands: Any) -> None:
 def _problem(made: argparse.ArgumentParser) -> None:
     made.add_argument("--actions", type=int, required=True, help="K")
     made.add_argument("--states", type=int, required=True, help="S")
-    made.add_argument("--horizon", type=int, default=10_000, help="T (10000)")
-    made.add_argument("--delay", default="50", help="50, laplace:50,25, ...")
+    _horizon(made)
+    made.add_argument("--delay", default="50", help="50, laplace:50,25, ... (50)")
 
 
 def _add_study(
-    commands: Any, name: str, about: str, study: Callable[[Any], Any], example: str, runs: int
+    commands: Any,
+    name: str,
+    about: str,
+    study: Callable[[Any], Any],
+    example: str,
+    function: Callable[..., Any],
 ) -> argparse.ArgumentParser:
-    """A command that plays a study (options -> what is found, and as text) into a folder."""
+    """A command that plays a study (options -> what is found, and as text) into a folder.
+
+    function: of Python that does the same, whose defaults it has.
+    """
 
     def command(options: Any) -> None:
         found, text = study(options)
         _show(found, text, options)
 
     made = _add(commands, name, about, command, example)
-    made.add_argument("--runs", type=int, default=runs, help=f"at each point ({runs})")
-    made.add_argument("--seed", type=int, default=0, help="root seed (0)")
+    _option(made, "--runs", function, "at each point", type=int)
+    _option(made, "--seed", function, "root seed", type=int)
     _folder(made, name)
     return made
 
@@ -350,69 +389,64 @@ def _store(made: argparse.ArgumentParser) -> None:
     made.add_argument("--store", type=Path, help=about)
 
 
-def _fixed(made: argparse.ArgumentParser, delay: int) -> None:
-    made.add_argument("--horizon", type=int, default=10_000, help="T (10000)")
-    made.add_argument("--delay", type=int, default=delay, help=f"d ({delay})")
+def _fixed(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
+    _option(made, "--horizon", function, "rounds T", type=int)
+    _option(made, "--delay", function, "d", type=int)
 
 
-def _family(made: argparse.ArgumentParser, delay: str) -> None:
-    about = f"or module:function of (actions, states, {delay}) that makes an Environment"
-    made.add_argument("--family", default="utility", help=f"{', '.join(FAMILIES)}, {about}")
+def _family(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
+    own = f"module:function of {SIGNATURE}, {GETS}, that makes an Environment"
+    _option(made, "--family", function, f"{', '.join(FAMILIES)}, or {own}")
 
 
 def _add_phase(commands: Any) -> None:
     about = "where intermediate observations help, over states and delays"
     example = "jaxbio phase --grid full --runs 300"
-    made = _add_study(commands, "phase", about, phase.study, example, runs=64)
+    made = _add_study(commands, "phase", about, phase.study, example, phase_diagram)
     made.add_argument("--grid", choices=list(phase.GRIDS), default="small", help="of S and d")
-    _family(made, "delay")
-    made.add_argument("--actions", type=int, nargs="+", default=[8], help="K (8)")
-    made.add_argument("--horizon", type=int, nargs="+", default=[10_000], help="T (10000)")
+    _family(made, phase_diagram)
+    _option(made, "--actions", phase_diagram, "K", type=int)
+    _option(made, "--horizon", phase_diagram, "rounds T", "horizons", type=int)
 
 
 def _add_regimes(commands: Any) -> None:
     about = "mappings and losses, each stochastic or adversarial"
     example = "jaxbio regimes --runs 200 --delay 200"
-    made = _add_study(commands, "regimes", about, regimes.study, example, runs=50)
-    _fixed(made, delay=100)
-    made.add_argument(
-        "--delays", type=int, nargs="+", default=list(DELAYS), help="of the 2nd figure"
-    )
+    made = _add_study(commands, "regimes", about, regimes.study, example, play_regimes)
+    _fixed(made, play_regimes)
+    _option(made, "--delays", play_delays, "of the 2nd figure", type=int)
 
 
 def _add_beyond(commands: Any) -> None:
     about = "mappings that change, an unknown horizon, unknown states"
     example = "jaxbio beyond --runs 200"
-    made = _add_study(commands, "beyond", about, beyond.study, example, runs=50)
-    _fixed(made, delay=50)
-    made.add_argument(
-        "--changes", type=int, nargs="+", default=list(CHANGES), help="of the mapping"
-    )
-    lengths = "after which learners forget, in phases"
-    made.add_argument("--memories", type=float, nargs="+", default=list(MEMORIES), help=lengths)
+    made = _add_study(commands, "beyond", about, beyond.study, example, play_beyond)
+    _fixed(made, play_beyond)
+    _option(made, "--changes", play_beyond, "of the mapping", type=int)
+    _option(made, "--memories", play_beyond, "after which learners forget, in phases", type=float)
 
 
 def _add_guarantees(commands: Any) -> None:
     about = "test the theorems' bounds against many runs"
     example = "jaxbio guarantees --runs 100000 --deltas 0.1 0.01 0.001"
-    made = _add_study(commands, "guarantees", about, guarantees.study, example, runs=4_000)
+    made = _add_study(commands, "guarantees", about, guarantees.study, example, check_guarantees)
     names = list(listing.everything()["environments"])
     made.add_argument("--environment", choices=names, default="paper-utility", metavar="NAME")
     made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
     made.add_argument("--delay", help="50, laplace:50,25, ...; random ones are drawn once")
-    made.add_argument("--horizons", type=int, nargs="+", default=[1_000, 10_000], metavar="T")
-    made.add_argument("--deltas", type=float, nargs="+", default=[0.2, 0.05, 0.01])
+    _option(made, "--horizons", check_guarantees, "of the games", type=int, metavar="T")
+    _option(made, "--deltas", check_guarantees, "of the theorems", type=float)
     _store(made)
 
 
 def _add_rates(commands: Any) -> None:
     about = "how regret grows with T, S, d and K, beside the paper's rates"
     example = "jaxbio rates --runs 4000 --horizon 32000"
-    made = _add_study(commands, "rates", about, rates.study, example, runs=400)
-    for name, values in VALUES.items():
-        made.add_argument(f"--{name}", type=int, nargs="+", default=list(values))
-    made.add_argument("--horizon", type=int, default=HORIZON, help=f"T elsewhere ({HORIZON})")
-    made.add_argument("--delta", type=float, default=0.1, help="confidence (0.1)")
+    made = _add_study(commands, "rates", about, rates.study, example, measure_rates)
+    for name in VALUES:
+        _option(made, f"--{name}", measure_rates, "along this axis", type=int)
+    _option(made, "--horizon", measure_rates, "T elsewhere", type=int)
+    _option(made, "--delta", measure_rates, "confidence", type=float)
     _store(made)
 
 

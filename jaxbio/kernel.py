@@ -97,20 +97,29 @@ def at_points(
     """Play on from round `last`; at each of `rounds` [points] take out what is to be recorded.
 
     one_round: (t, state) -> state; take: state -> (state, output). `rounds` may be padded with
-    repetitions of its last: they cost nothing, and their outputs are 0. Returns the state and the
+    repetitions of its last: they cost nothing, and their outputs are 0. A negative one is a pause:
+    its output means nothing, and nothing is taken out of the state. Returns the state and the
     outputs [points, ...].
     """
-    before = jnp.concatenate([last[None], rounds[:-1]])
+    ends = jnp.abs(rounds)
+    before = jnp.concatenate([last[None], ends[:-1]])
     shapes = jax.eval_shape(lambda state: take(state)[1], state)
     empty = jax.tree.map(lambda x: jnp.zeros((*rounds.shape, *x.shape), x.dtype), shapes)
 
     def point(index: Array, state: Any) -> tuple[Any, Any]:
         # Not `one_round` itself, for the reason given in `fori_loop`.
         body = lambda t, now: one_round(t, now)  # noqa: E731
-        return take(lax.fori_loop(before[index] + 1, rounds[index] + 1, body, state))
+        state = lax.fori_loop(before[index] + 1, ends[index] + 1, body, state)
+        rest, output = take(state)
+        return _changed_where(rounds[index] > 0, rest, state), output
 
-    count = jnp.sum(rounds > before, dtype=jnp.int32)
+    count = jnp.sum(ends > before, dtype=jnp.int32)
     return collect(point, state, count, empty, loop)
+
+
+def _changed_where(condition: Array, new: Any, old: Any) -> Any:
+    """`new` or `old`. What is the same in both is left alone: a choice would copy it."""
+    return jax.tree.map(lambda a, b: a if a is b else jnp.where(condition, a, b), new, old)
 
 
 def collect(

@@ -19,7 +19,7 @@ from jaxbio.record import at_recorded, running_sum
 from jaxbio.rollout import Curve
 from jaxbio.schedule import Block, Job, game_of_block
 from jaxbio.store import Store
-from jaxbio.workers import Advance, bar, in_parallel
+from jaxbio.workers import Advance, OutOfTime, bar, in_parallel
 
 LOOK = 1.0  # seconds between two looks at what other processes have saved
 WAIT = 0.2  # seconds between two tries to find a block that nobody plays
@@ -51,6 +51,10 @@ def play_all(
         try:
             team.play(mine)
             team.play_rest(others[::-1] + mine)  # from the end that the others reach last
+        except OutOfTime as late:
+            late.finals, late.rounds = team.finals(), sum(rounds)
+            late.played = sum(tally.counted.values())
+            raise
         except KeyboardInterrupt as interrupt:
             if store is not None:
                 interrupt.add_note(f"finished blocks are in {store.path}: the same call goes on")
@@ -152,6 +156,15 @@ class _Team:
             if not all(self.is_over(number) for number in numbers):
                 time.sleep(WAIT)
         self.tally.look()
+
+    def finals(self) -> list[tuple[str, np.ndarray]]:
+        """Of what is finished: see `OutOfTime`."""
+        found = np.full((len(self.job.settings), self.job.runs), np.nan)
+        kept = self.done.__getitem__ if self.store is None else self.store.load
+        for number, block in enumerate(self.blocks):
+            if self.is_over(number) and number not in self.problems:
+                found[*block.members.T] = kept(number)["final_regret"]
+        return [(one.label, row) for one, row in zip(self.job.settings, found, strict=True)]
 
     def raise_problems(self) -> None:
         """What showed in flight, after all other blocks are finished."""

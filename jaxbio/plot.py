@@ -15,19 +15,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from PIL import Image
 
+from jaxbio import checks
 from jaxbio.record import Result
 
 DPI = 160
+SCALES = ("linear", "log")
 COLOURS = 256  # in a PNG
 SIZE = 10.0  # points, of all text but titles
 LINE_HEIGHT = 1.25 * SIZE  # points between two labels
@@ -289,24 +293,44 @@ def room_for(texts: Iterable[str]) -> float:
 
 
 def label_ends(axes: Axes, ends: Sequence[End], look: Look) -> None:
-    """Labels right of the axes, moved apart, each joined to its line. Set the limits first."""
+    """Labels right of the axes, moved apart, each joined to its line. Set the limits first; where
+    they change later (a logarithmic scale, a zoom), the labels follow.
+    """
+    drawn = _placed_ends(axes, ends, look)
+
+    def follow(_: Any) -> None:
+        for artist in drawn:
+            artist.remove()
+        drawn[:] = _placed_ends(axes, ends, look)
+
+    for limits in ("xlim_changed", "ylim_changed"):
+        axes.callbacks.connect(limits, follow)
+
+
+def _placed_ends(axes: Axes, ends: Sequence[End], look: Look) -> list[Artist]:
     width, height = (72 * inches for inches in _inches(axes))
     to_axes = axes.transData + axes.transAxes.inverted()
     x_end = axes.get_xlim()[1]
-    wanted = [height * to_axes.transform((x_end, end.y))[1] for end in ends]
+    shares = [to_axes.transform((x_end, end.y))[1] for end in ends]
+    wanted = [height * float(np.clip(share, 0, 1)) for share in shares]  # a curve may end outside
+    drawn: list[Artist] = []
     for end, start, placed in zip(ends, wanted, spread(wanted, LINE_HEIGHT, height), strict=True):
         x = [1 + 3 / width, 1 + 14 / width, 1 + 20 / width]
         y = [start / height, placed / height, placed / height]
-        axes.plot(x, y, color=end.colour, linewidth=1.4, linestyle=end.dash,
-                  transform=axes.transAxes, clip_on=False)  # fmt: skip
-        axes.annotate(
-            end.text,
-            (1 + 24 / width, placed / height),
-            xycoords="axes fraction",
-            va="center",
-            color=look.theme.ink,
-            annotation_clip=False,
+        joint = Line2D(x, y, color=end.colour, linewidth=1.4, linestyle=end.dash,
+                       transform=axes.transAxes, clip_on=False)  # fmt: skip
+        drawn.append(axes.add_line(joint))
+        drawn.append(
+            axes.annotate(
+                end.text,
+                (1 + 24 / width, placed / height),
+                xycoords="axes fraction",
+                va="center",
+                color=look.theme.ink,
+                annotation_clip=False,
+            )
         )
+    return drawn
 
 
 def spread(wanted: Sequence[float], gap: float, top: float) -> list[float]:
@@ -340,10 +364,27 @@ def _overlap(
 
 
 def regret_curves(
-    results: Mapping[str, Result], title: str = "", look: Look | None = None, note: str = ""
+    results: Mapping[str, Result],
+    title: str = "",
+    look: Look | None = None,
+    note: str = "",
+    *,
+    xscale: str = "linear",
+    yscale: str = "linear",
 ) -> Figure:
-    """Mean regret over rounds for each named result, with a band of one standard deviation."""
+    """Mean regret over rounds for each named result, with a band of one standard deviation.
+
+    xscale, yscale: "linear" or "log". A scale may also be set later, as in
+    `figure.axes[0].set_yscale("log")`: limits and labels follow. A logarithmic axis begins at the
+    least positive number: what is not positive lies below it, and a curve that ends there is named
+    in the note.
+    """
     look = look or Look()
+    checks.choice("xscale", xscale, SCALES)
+    checks.choice("yscale", yscale, SCALES)
+    below = [name for name, result in results.items() if result.final_regret.mean() <= 0]
+    if below and yscale == "log":
+        note = f"{note} Not positive, and so below the axis: {', '.join(below)}.".strip()
     texts = {name: f"{name}  {r.final_regret.mean():,.0f}" for name, r in results.items()}
     figure, (axes,) = panels(
         [""], look, heading=title, note=note, right=room_for(texts.values()), height=3.4
@@ -357,9 +398,27 @@ def regret_curves(
         )
         for name, result in results.items()
     ]
-    finish_regret(axes, max(int(result.rounds[-1]) for result in results.values()))
+    axes.set(xlabel="round", ylabel="cumulative regret", xscale=xscale, yscale=yscale)
+    _free_limits(axes, [(result.rounds, np.asarray(result.regret)) for result in results.values()])
+    thousands(axes)
     label_ends(axes, ends, look)
     return figure
+
+
+def _free_limits(axes: Axes, curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Limits that a scale of the user's may still change: from (0, 0) on, or from the least
+    positive mean on a logarithmic axis. What a band has below the means does not count.
+
+    curves: rounds [points] and regret [runs, points] of each.
+    """
+    corners = [np.zeros((1, 2))]
+    for rounds, regret in curves:
+        mean, reach = regret.mean(axis=0), regret.std(axis=0)
+        corners += [np.column_stack([rounds, y]) for y in (mean, mean + reach)]
+    axes.dataLim.update_from_data_xy(np.concatenate(corners), ignore=True)
+    axes.margins(x=0)
+    axes.lines[0].sticky_edges.y.append(0)
+    axes.autoscale_view()
 
 
 def finish_regret(axes: Axes, horizon: int) -> None:

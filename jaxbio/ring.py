@@ -20,7 +20,7 @@ from jaxbio.core import Array, Arrivals, Play
 MAX_LANES = 4095
 SMALLEST = 64
 UNROLLED = 8
-FEW_LANES = 16  # lanes that are read one by one, which is faster
+UNROLLED_LANES = 16  # more of them, each written out, take minutes to compile
 
 
 class Ring(NamedTuple):
@@ -222,7 +222,7 @@ def number_due(ring: Ring, t: Array, delay: Array) -> Array:
 def row(words: list[Array], t: Array, depth: int, lanes: int) -> list[Array]:
     """The first `lanes` packed plays that are filed under round t: arrays [lanes, W]."""
     slot = t & (depth - 1)
-    if lanes > FEW_LANES:
+    if lanes > UNROLLED_LANES:
         return [_column(word, slot, depth, lanes) for word in words]
     places = [lane * depth + slot for lane in range(lanes)]
     return [

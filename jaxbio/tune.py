@@ -30,7 +30,8 @@ from jaxbio.sweep import sweep
 from jaxbio.tuned import START, TUNED, Step, Tuned
 from jaxbio.workers import bar
 
-FORMAT = 1
+FORMAT = 2
+TRAINING = 0x74756E65  # the stream of the root seed whose worlds only searches play
 RATE = 0.2  # of the default optimiser: how far a step moves a logarithm, at most, in the beginning
 B1, B2 = 0.5, 0.99  # of Adam: a shorter memory than usual, few steps leave no time to swing
 
@@ -70,7 +71,8 @@ def tune(
         optimiser's rate has no unit. False: as it is, for regrets that may be 0 or negative.
       held_out: runs of the comparison at the end: run i is that of `simulate` with this seed, and
         none of them is played in the search.
-      seed: the root seed.
+      seed: the root seed. The search has streams of its own: nothing else that is played with this
+        seed, `advise` and the studies included, meets its runs.
       store: a folder for finished steps; the same call goes on where it was interrupted.
       workers: blocks in flight; never changes a result.
       progress: show a bar that counts rounds.
@@ -209,11 +211,19 @@ def _measured(search: _Search, number: int, place: Any) -> dict[str, np.ndarray]
     sides = np.concatenate([middle + moves, middle - moves])
     points = [dict(zip(place, np.exp(row).tolist(), strict=True)) for row in sides]
     points += [search.start] * search.scaled
-    regret = search.play(points, search.runs, rng.stream_key(search.seed, number)).mean(axis=1)
+    worlds = training_seed(search.seed, number)
+    regret = search.play(points, search.runs, worlds).mean(axis=1)
     unit = _unit(regret[-1]) if search.scaled else 1.0
     up, down = regret[: search.pairs] / unit, regret[search.pairs : 2 * search.pairs] / unit
     slopes = (up - down) / (2 * search.spread**2)
     return {"score": (up + down).mean() / 2, "gradient": (slopes[:, None] * moves).mean(axis=0)}
+
+
+def training_seed(seed: Any, number: int) -> Any:
+    """Of the runs of a step. Whatever else is played with the same seed, `advise` included, has
+    other runs: there a tuned learner must not meet those that it was chosen on.
+    """
+    return rng.stream_key(rng.stream_key(seed, TRAINING), number)
 
 
 def _unit(regret: float) -> float:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from tqdm.auto import tqdm
 
 from jaxbio import checks
@@ -16,6 +21,33 @@ from jaxbio.core import float_dtype
 
 T = TypeVar("T")
 Advance = Callable[[int], None]
+
+
+class OutOfTime(Exception):  # noqa: N818
+    """The time for play is over (`time_limit`).
+
+    finals: (label of a learner, final regrets [runs]) for each setting, NaN where a run is not
+    finished. rounds, played: of all runs together, and how many of them were played.
+    """
+
+    finals: list[tuple[str, np.ndarray]]
+    rounds: int
+    played: int
+
+
+_limit: ContextVar[float] = ContextVar("limit", default=math.inf)
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Within this block whatever plays, plays no longer: it raises `OutOfTime` between two calls
+    of a program. Compiling is not counted.
+    """
+    token = _limit.set(seconds)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
 
 
 def number_of_workers(workers: Any = None) -> int:
@@ -44,12 +76,15 @@ def in_parallel(
     """Play the tasks, several at once; yields (task, result) as they are finished.
 
     play: gets a function to call with the number of rounds played; Ctrl-C, or an error in one
-    task, stops the others there, before their next stretch. shown: a tqdm bar, or None.
+    task, stops the others there, before their next stretch; a `time_limit` stops all of them.
+    shown: a tqdm bar, or None.
     """
-    stopped = False
+    stopped, deadline = False, time.monotonic() + _limit.get()
     precision = float_dtype() == jnp.float64  # may be set in a `with` block of this thread only
 
     def advance(rounds: int) -> None:
+        if time.monotonic() > deadline:
+            raise OutOfTime
         if stopped:
             raise KeyboardInterrupt
         if shown is not None:

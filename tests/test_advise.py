@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,15 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio import rng
+from jaxbio.commands import specs
 from jaxbio.figures.advice import advice as draw_advice
 from jaxbio.lab.advise import LEVEL, LOOKS, _advice, advise
 from jaxbio.lab.contestants import contestants, is_robust
 from jaxbio.lab.families import FAMILIES, drawn
 from jaxbio.plot import Look
+from jaxbio.workers import OutOfTime
 
+commands_advise = importlib.import_module("jaxbio.commands.advise")
 lab_advise = importlib.import_module("jaxbio.lab.advise")
 
 
@@ -114,10 +118,10 @@ def test_labels_do_not_decide_who_is_robust() -> None:
         "base": jb.DAdaExp3(),
         "metabio": jb.UCB1(),
     }
-    found = advise(**problem(learners=learners, seconds=0, first=8))
+    found = advise(**problem(learners=learners, looks=1, first=8))
     assert found.robust is not None
     assert sorted(row.name for row in found.robust.rows) == ["base", "mine"]
-    assert found.robust.level == found.overall.level == pytest.approx(0.05 / 6 / 2)
+    assert found.robust.level == found.overall.level == pytest.approx(0.05 / 2)
 
 
 def test_advice_is_decided_when_both_questions_are() -> None:
@@ -217,6 +221,71 @@ def test_no_look_begins_that_time_does_not_allow(
     assert clock.now <= max(seconds * 4 / 3, first + 32 * per_game)
 
 
+def no_time(finals: list[tuple[str, np.ndarray]], played: int) -> Any:
+    """A sweep whose time is over, with so much finished."""
+
+    def sweep(*_: Any, **__: Any) -> xr.Dataset:
+        late = OutOfTime()
+        late.finals, late.rounds, late.played = finals, 1_000, played
+        raise late
+
+    return sweep
+
+
+def test_advice_speaks_of_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of three learners are; of the third one run is missing."""
+    known = {name: jb.UCB1() for name in ("far", "half", "near")}
+    regrets = np.arange(8.0)
+    finals = [("far", 100 + regrets), ("half", np.where(regrets < 7, 0, np.nan)), ("near", regrets)]
+    monkeypatch.setattr(lab_advise, "sweep", no_time(finals, 900))
+    found = advise(**problem(learners=known, first=8, seconds=600))
+    assert found.unfinished == ("half",)
+    assert [row.name for row in found.overall.rows] == ["near", "far"]
+    assert (found.runs, found.overall.winner) == (8, "near")
+    said = commands_advise.as_text(found, "utility")
+    assert "Not finished in time, so not compared: half." in said
+    assert commands_advise.as_dict(found)["unfinished"] == ["half"]
+
+
+def test_too_little_time_says_how_much_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth of the rounds in 10 seconds: 50 for all three learners, 34 for two."""
+    known = {name: jb.UCB1() for name in ("one", "half", "none")}
+    finals = [("one", np.ones(8)), ("half", np.full(8, np.nan)), ("none", np.full(8, np.nan))]
+    monkeypatch.setattr(lab_advise, "sweep", no_time(finals, 200))
+    said = (
+        "seconds=10 of play are too few for advice: 200 of 1,000 rounds .* two learners, takes "
+        "about 34 .* all 3 takes about 50"
+    )
+    with pytest.raises(ValueError, match=said):
+        advise(**problem(learners=known, first=8, seconds=10))
+    monkeypatch.setattr(lab_advise, "sweep", no_time(finals, 0))
+    with pytest.raises(ValueError, match="takes much more seconds"):
+        advise(**problem(learners=known, first=8, seconds=10))
+
+
+def test_seconds_bind_the_games() -> None:
+    """Long games: without a limit they would take an hour."""
+    with pytest.raises(ValueError, match=r"seconds=0\.2 of play are too few for advice"):
+        advise(**problem(horizon=10**9, seconds=0.2))
+
+
+def test_a_look_that_time_does_not_allow_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is that of the looks before it."""
+    clock = Clock(1.0, 0.0)
+
+    def sweep(*args: Any, **options: Any) -> xr.Dataset:
+        if len(clock.games) == 2:
+            raise OutOfTime
+        return clock.sweep(*args, **options)
+
+    monkeypatch.setattr(lab_advise, "sweep", sweep)
+    monkeypatch.setattr(lab_advise, "time", clock)
+    found = advise(**problem(seconds=45))
+    assert clock.games == [32, 32]
+    assert found.runs == 64
+    assert found.unfinished == ()
+
+
 def test_advice_goes_on_where_it_was_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +319,26 @@ def test_random_problems_are_uniform() -> None:
     assert abs(np.corrcoef(theta[1:], theta[:-1])[0, 1]) < 0.045
 
 
+def test_the_title_has_the_delays_that_are_played() -> None:
+    """Not those of the command line, where a family of the user's has its own."""
+
+    def family(actions: int, states: int, delays: Any) -> jb.Environment:
+        env = drawn(actions, states, delays, 0)
+        return jb.Environment(env.mapping, env.losses, jb.TableDelay([7, 2, 3] * 200))
+
+    learners = {"one": jb.UCB1(), "other": jb.UCB1()}
+    found = advise(**problem(learners=learners, looks=1, first=2, family=family))
+    options = SimpleNamespace(actions=2, states=2, horizon=400, delay="5")
+    said = "K = 2, S = 2, T = 400, delay from a table of 600 (mean 4.0, most 7)"
+    assert commands_advise.title(found, options) == said
+    assert commands_advise.as_dict(found)["delays"] == "from a table of 600 (mean 4.0, most 7)"
+
+
+@pytest.mark.parametrize("text", ["50", "laplace:50,25", "geometric:20", "uniform:0,100"])
+def test_delays_are_titled_as_they_are_asked_for(text: str) -> None:
+    assert commands_advise.written(specs.delays(text)) == text
+
+
 def test_a_family_of_the_users() -> None:
     """Two actions that cost 0 and 1: the idle learner pays for half of its rounds."""
     asked = []
@@ -261,7 +350,7 @@ def test_a_family_of_the_users() -> None:
         )
 
     learners = {"UCB1": jb.UCB1(), "idle": jb.UCB1(exploration=1e6)}
-    found = advise(**problem(learners=learners, seconds=0, first=8, family=family, states=3))
+    found = advise(**problem(learners=learners, looks=1, first=8, family=family, states=3))
     assert [size[:2] for size in asked] == [(2, 3)]
     assert isinstance(asked[0][2], jb.FixedDelay)
     assert found.overall["idle"].mean == pytest.approx(200, abs=20)
@@ -276,7 +365,11 @@ def test_a_family_of_the_users() -> None:
         ({"actions": "a", "family": "random"}, "actions must be an integer, but got 'a'"),
         ({"states": 0, "family": "random"}, "states must be at least 1, but got 0"),
         ({"family": "odd"}, "family must be one of 'utility', 'random', but got 'odd'"),
-        ({"family": 3}, "family must be one of .* or a function"),
+        (
+            {"family": 3},
+            r"family must be one of .* or a function \(actions, states, delays\) that gets the "
+            r"numbers K and S and the law of the delays, such as FixedDelay\(50\), but got 3",
+        ),
         ({"delays": 5}, "delays must be such as FixedDelay"),
         ({"seed": "x"}, "seed must be an integer, but got 'x'"),
     ],

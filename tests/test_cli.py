@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import xarray as xr
@@ -15,6 +17,8 @@ import jaxbio as jb
 from jaxbio import cli
 from jaxbio.commands import reproduce, run, specs, sweep_file
 from jaxbio.experiments.experiment import Options
+from jaxbio.lab.beyond import play_beyond
+from jaxbio.lab.regimes import play_regimes
 
 SMALL = ["--horizon", "200", "--runs", "8", "--quiet"]
 
@@ -217,6 +221,56 @@ def test_theory_recommends_the_smaller_bound(capsys: pytest.CaptureFixture[str])
         horizon=100_000, num_actions=4, num_states=2, delays=5000, delta=0.1
     )
     assert few["bounds"]["MetaBIO"]["total"] == pytest.approx(bound.total)
+
+
+@pytest.mark.parametrize("delay", [30, 39, 43, 48, 60])
+def test_theory_compares_bounds_on_the_same_regret(
+    capsys: pytest.CaptureFixture[str], delay: int
+) -> None:
+    """With d from 39 to 48 DAda-Exp3's bound on realised regret lies below MetaBIO's on R_T, and
+    its bound on R_T above.
+    """
+    game: Any = {"horizon": 100_000, "num_actions": 8, "delays": delay, "delta": 0.1}
+    without = jb.theory.dada_bound(**game, regret="pseudo").total
+    with_states = jb.theory.metabio_bound(**game, num_states=2).total
+    words = ["--actions", "8", "--states", "2", "--horizon", "100000", "--delay", str(delay)]
+    found = printed(capsys, "theory", *words)
+    assert found["recommended"] == ("DAda-Exp3" if without < with_states else "MetaBIO")
+    assert found["bounds"]["DAda-Exp3"]["total"] == pytest.approx(without)
+    assert found["regret"].startswith("R_T, in mean losses")
+    cli.main(["theory", *words])
+    said = capsys.readouterr().out
+    assert "bounds on R_T, in mean losses" in said
+    assert "on R_T is" in said.splitlines()[-1]
+
+
+SAME = {  # command: the Python function that it plays, options with another name there
+    "run paper-stochastic ucb1": (jb.simulate, {}),
+    "reproduce 1": (Options, {}),
+    "tune paper-stochastic ucb1 --param exploration=2": (jb.tune, {}),
+    "advise --actions 2 --states 2": (jb.advise, {}),
+    "phase": (jb.phase_diagram, {"horizon": "horizons"}),
+    "regimes": (play_regimes, {}),
+    "beyond": (play_beyond, {}),
+    "guarantees": (jb.check_guarantees, {}),
+    "rates": (jb.measure_rates, {}),
+}
+
+
+@pytest.mark.parametrize("command", SAME)
+def test_commands_have_the_defaults_of_their_functions(command: str) -> None:
+    function, other_names = SAME[command]
+    found = vars(cli.parser().parse_args(command.split()))
+    known = inspect.signature(function).parameters
+    compared = 0
+    for name, value in found.items():
+        parameter = known.get(other_names.get(name, name))
+        default = getattr(parameter, "default", inspect.Parameter.empty)
+        if default is inspect.Parameter.empty or default is None:
+            continue  # asked for in Python, or made of other options
+        compared += 1
+        assert value == (list(default) if isinstance(default, tuple) else default), name
+    assert compared >= 2
 
 
 def test_delays_in_words() -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap, same_color
@@ -26,6 +28,7 @@ from jaxbio.compare import compare
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.registry import EXPERIMENTS
 from jaxbio.figures import drawings, outstanding, save_all, tuning
+from jaxbio.figures.bounds import bounds
 from jaxbio.figures.gallery import Drawing
 from jaxbio.figures.waiting import WITHOUT
 from jaxbio.learners.ucb import UCB1
@@ -215,6 +218,101 @@ def test_a_tuning_shows_its_parameters_and_the_held_out_result(reach: float, loo
     assert "mean regret / that of the start values" in written
     ticks = [t.get_text() for t in _tick_labels(figure.axes[0].yaxis) if t.get_text()]
     assert len(ticks) >= 2
+
+
+@pytest.mark.parametrize("number", [4, 5])
+def test_no_bound_is_drawn_for_what_no_theorem_is_about(
+    all_drawings: dict[int, list[Drawing]], number: int
+) -> None:
+    """Experiments 4 and 5 play MetaAdaBIO by the practical rule, with a base that goes on."""
+    drawing = next(one for one in all_drawings[number] if one.name == "bounds")
+    (axes,) = drawing.figure(Look()).axes
+    labels = " ".join(text.get_text() for text in axes.texts)
+    assert "DAda-Exp3, bound" in labels
+    assert "MetaBIO, bound" in labels
+    assert "MetaAdaBIO" not in labels
+    assert "MetaAdaBIO has none here" in drawing.caption
+
+
+def test_the_theorem_of_metaadabio_is_drawn_where_it_holds() -> None:
+    env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(20))
+    proved = jb.make_learner("metaadabio", delta=0.1, rule="theory", at_switch="fresh")
+    found = bounds(env, TINY, {"MetaAdaBIO": proved})
+    game = {"num_actions": 4, "num_states": 3, "delays": 20, "delta": 0.1}
+    last = theory.metaadabio_bound(horizon=300, **game).total  # type: ignore[arg-type]
+    assert found["MetaAdaBIO"][-1] == pytest.approx([300, last])
+    for other in ({"rule": "practical", "at_switch": "fresh"}, {"rule": "theory"},
+                  {"at_switch": "fresh", "tuning": "printed"}):  # fmt: skip
+        assert not bounds(env, TINY, {"MetaAdaBIO": jb.make_learner("metaadabio", **other)})
+
+
+# --- regret curves on logarithmic axes
+
+
+def grown(power: float, shift: float = 0.0, noise: float = 0.5) -> jb.Result:
+    """Regret that grows like a power of t, less a shift; some runs are below 0 in the beginning."""
+    rounds = np.arange(5, 1001, 5)
+    runs = np.random.default_rng(0).normal(0, noise, (8, 1))
+    regret = rounds**power - shift + runs * np.sqrt(rounds)
+    return jb.Result(rounds, regret, regret, {}, lambda: regret)
+
+
+def seen(axes: Axes) -> list[float]:
+    """For each curve, the share of the panel's width over which it is in view."""
+    shares = []
+    for line in axes.lines:
+        if line.get_transform() == axes.transData:
+            points = np.column_stack(line.get_data())
+            points = points[points[:, 1] > 0] if axes.get_yscale() == "log" else points
+            if not len(points):
+                shares.append(0.0)
+                continue
+            places = axes.transAxes.inverted().transform(axes.transData.transform(points))
+            inside = places[((places >= -1e-9) & (places <= 1 + 1e-9)).all(axis=1), 0]
+            shares.append(float(np.ptp(inside)) if len(inside) else 0.0)
+    return shares
+
+
+@pytest.mark.parametrize("scales", [("log", "log"), ("linear", "log"), ("log", "linear")])
+@pytest.mark.parametrize("later", [False, True], ids=["argument", "set later"])
+def test_regret_curves_are_seen_on_any_scale(scales: tuple[str, str], later: bool) -> None:
+    results = {"DAda-Exp3": grown(0.8), "MetaBIO": grown(0.6)}
+    xscale, yscale = scales
+    given: Any = {} if later else {"xscale": xscale, "yscale": yscale}
+    figure = plot.regret_curves(results, "a title", **given)
+    (axes,) = figure.axes
+    if later:
+        axes.set_xscale(xscale)
+        axes.set_yscale(yscale)
+    FigureCanvasAgg(figure).draw()
+    assert (axes.get_xscale(), axes.get_yscale()) == scales
+    assert all(share > 0.95 for share in seen(axes)), seen(axes)
+    assert len(seen(axes)) == 2
+    for text, result in zip(axes.texts, results.values(), strict=True):  # labels are at the ends
+        end = axes.transData.transform((1000, result.final_regret.mean()))
+        height = axes.transAxes.inverted().transform(end)[1]
+        assert text.xy[1] == pytest.approx(height, abs=0.05)  # type: ignore[attr-defined]
+    assert_readable("regret curves", figure)
+
+
+def test_a_linear_axis_begins_at_zero() -> None:
+    (axes,) = plot.regret_curves({"one": grown(0.6)}).axes
+    assert axes.get_xlim() == (0, 1000)
+    assert axes.get_ylim()[0] == 0
+
+
+def test_a_curve_that_is_not_positive_is_named() -> None:
+    results = {"above": grown(0.6), "below": grown(0.6, shift=500)}
+    figure = plot.regret_curves(results, "title", note="Runs.", yscale="log")
+    said = " ".join(text.get_text() for text in figure.texts)
+    assert "Runs. Not positive, and so below the axis: below." in said
+    assert seen(figure.axes[0])[0] > 0.95
+    assert 0 <= figure.axes[0].texts[1].xy[1] < 0.1  # type: ignore[attr-defined]
+
+
+def test_scales_are_checked() -> None:
+    with pytest.raises(ValueError, match="yscale must be one of 'linear', 'log', but got 'odd'"):
+        plot.regret_curves({"one": grown(0.6)}, yscale="odd")
 
 
 def test_waiting_counts_are_those_of_theory() -> None:

@@ -233,6 +233,45 @@ def test_stops_between_recorded_rounds_only_round_the_sum_of_regret(
     np.testing.assert_allclose(cut.regret, expected.regret, rtol=2.0**-22)
 
 
+@pytest.mark.parametrize("name", ["metabio, fixed", "metabio, laplace"])
+def test_games_may_pause_anywhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause is no stop: nothing is taken out of the tallies, so not even their last bit can tell.
+    Slow games pause often; here all are taken for slow, and calls have 7 rounds.
+    """
+    case = CASES[name]
+    expected = play(case)
+    monkeypatch.setattr(blocks, "FIRST_CALL", 7)
+    monkeypatch.setattr(blocks, "_paced", lambda *_: 7)
+    seen: list[int] = []
+    played = play_in_calls(monkeypatch, case, seen)
+    same(expected, played, "pauses after every 7 rounds")
+    assert min(seen) < 0
+
+
+def play_in_calls(monkeypatch: pytest.MonkeyPatch, case: Any, seen: list[int]) -> jb.Result:
+    """`play`; seen: the last round of each call."""
+    calls = blocks.calls
+
+    def watched(*args: Any) -> Iterator[Any]:
+        for last, ahead in calls(*args):
+            seen.append(int(ahead[-1]))
+            yield last, ahead
+
+    monkeypatch.setattr(blocks, "calls", watched)
+    return play(case)
+
+
+def test_slow_games_are_played_in_short_calls() -> None:
+    """Made-up speeds: twice as long while that is fast, at once so long that half a second is
+    about enough where it is slow, and never more than there may be.
+    """
+    assert blocks._paced(1024, 0.001) == 2048
+    assert blocks._paced(1024, 0.4) == 1024
+    assert blocks._paced(16_384, 32.0) == 256
+    assert blocks._paced(1, 60.0) == 1
+    assert blocks._paced(50_000, 0.001) == blocks.ROUNDS_PER_CALL
+
+
 def test_recording_more_rounds_does_not_change_the_game() -> None:
     case = CASES["dada-exp3, fixed"]
     few, many = play(case, rounds=1), play(case, rounds=HORIZON)

@@ -276,14 +276,45 @@ def test_random_problems_count_together() -> None:
     assert data.attrs["problems"] == 8
 
 
-def refuses_many(actions: int, states: int, delay: int) -> jb.Environment:
-    if states > 8:
-        raise ValueError(f"no {states} states")
+def test_a_family_gets_a_law_as_it_does_in_advice() -> None:
+    """One signature for both: (actions, states, delays), the law of the delays."""
+    asked = []
+
+    def family(actions: int, states: int, delays: Any) -> jb.Environment:
+        asked.append((actions, states, str(delays)))
+        return utility(actions, states, delays)
+
+    options: Any = {"progress": False, "family": family}
+    phase_diagram([2], [3, 7], actions=[3], horizons=[50], runs=2, within=1e9, **options)
+    in_phase, asked[:] = asked[:2], []
+    jb.advise(actions=3, states=2, horizon=50, delays=jb.FixedDelay(3), looks=1, first=2, **options)
+    assert in_phase == [(3, 2, "FixedDelay(d=3)"), (3, 2, "FixedDelay(d=7)")]
+    assert asked == in_phase[:1]
+
+
+def takes_a_number(actions: int, states: int, delay: Any) -> jb.Environment:
     return utility(actions, states, jb.FixedDelay(delay))
 
 
-def always_two(actions: int, states: int, delay: int) -> jb.Environment:
-    return utility(actions, 2, jb.FixedDelay(delay))
+def test_a_family_that_wants_a_number_is_told_what_it_gets() -> None:
+    with pytest.raises((TypeError, ValueError), match="FixedDelay") as error:
+        phase_diagram([2], [5], family=takes_a_number, progress=False)
+    (note,) = error.value.__notes__
+    assert note == (
+        "family was called with 8, 2 and FixedDelay(d=5): it must be a function "
+        "(actions, states, delays), which gets the numbers K and S and the law of the delays, such "
+        "as FixedDelay(50)"
+    )
+
+
+def refuses_many(actions: int, states: int, delays: Any) -> jb.Environment:
+    if states > 8:
+        raise ValueError(f"no {states} states")
+    return utility(actions, states, delays)
+
+
+def always_two(actions: int, states: int, delays: Any) -> jb.Environment:
+    return utility(actions, 2, delays)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import optax
 import pytest
 
 import jaxbio as jb
+from jaxbio import workers
 from jaxbio.core import float_dtype
 
 ENV = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(5))
@@ -114,3 +116,50 @@ def test_realised_regret_keeps_the_precision_of_its_game() -> None:
         inside = jb.simulate(env, jb.UCB1(), horizon=200, runs=2, progress=False)
         now = jb.simulate(env, jb.UCB1(), horizon=200, runs=2, progress=False).realized_regret
     np.testing.assert_array_equal(inside.realized_regret, now)
+
+
+class Clock:
+    """Shows 0 until it was looked at so many times, and then an hour later."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def monotonic(self) -> float:
+        self.looks -= 1
+        return 0.0 if self.looks >= 0 else 3600.0
+
+
+def late_sweep(monkeypatch: pytest.MonkeyPatch, looks: int, **options: Any) -> workers.OutOfTime:
+    """Three learners of 4 runs, one after the other, whose time is over after so many looks at the
+    clock: two as the sweep begins to compile and to play, and two for each learner.
+    """
+    monkeypatch.setattr(workers, "time", Clock(looks))
+    learners = {"a": jb.UCB1(), "b": jb.DAdaExp3(), "c": jb.make_learner("metabio")}
+    with workers.time_limit(60), pytest.raises(workers.OutOfTime) as late:
+        jb.sweep(ENV, learners, {}, horizon=50, runs=4, workers=1, progress=False, **options)
+    return late.value
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_sweep_whose_time_is_over_has_what_is_finished(
+    stored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = late_sweep(monkeypatch, 6, **({"store": tmp_path} if stored else {}))
+    finals = dict(late.finals)
+    first = jb.simulate(ENV, jb.UCB1(), horizon=50, runs=4, progress=False).final_regret
+    np.testing.assert_array_equal(finals["a"], first)
+    assert np.isfinite(finals["b"]).all()
+    assert np.isnan(finals["c"]).all()
+    assert (late.rounds, late.played) == (600, 400)
+
+
+def test_nothing_is_played_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = late_sweep(monkeypatch, 2)
+    assert all(np.isnan(regrets).all() for _, regrets in late.finals)
+    assert late.played == 0
+
+
+def test_a_limit_ends_with_its_block() -> None:
+    with workers.time_limit(0):
+        pass
+    assert jb.simulate(ENV, jb.UCB1(), horizon=20, runs=2, progress=False).final_regret.size == 2

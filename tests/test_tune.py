@@ -15,7 +15,7 @@ import optax
 import pytest
 
 import jaxbio as jb
-from jaxbio import rng
+from jaxbio import grid, rng
 
 module = importlib.import_module("jaxbio.tune")
 HORIZON, GAP, MOST = 40, 0.5, 0.8
@@ -98,7 +98,7 @@ def test_a_step_is_measured_by_the_start_values_on_its_own_runs() -> None:
     sizes: Any = {"horizon": HORIZON, "runs": 128, "width": 128, "progress": False}
     *sides, unit = (
         jb.simulate(
-            problem(), Coin(y=y, x=x), seed=rng.stream_key(4, 0), **sizes
+            problem(), Coin(y=y, x=x), seed=module.training_seed(4, 0), **sizes
         ).final_regret.mean()
         for y, x in np.exp(logs)
     )
@@ -173,6 +173,19 @@ def test_no_run_is_played_twice(played: list[tuple[Any, int]]) -> None:
     assert [len(part) for part in keys] == [128] * 4
     assert len(np.unique(np.concatenate(keys), axis=0)) == 4 * 128
     assert np.array_equal(keys[-1], rng.run_keys(5, np.arange(128)).T)
+
+
+def test_nobody_else_meets_the_runs_of_the_search(played: list[tuple[Any, int]]) -> None:
+    """At the same seed: not `simulate` and `sweep`, not the looks of `advise`, not the instances of
+    the studies, which are streams 0, 1, 2, ... of the seed; and no other learner's own stream.
+    """
+    tune(seed=5)
+    runs = np.arange(128)
+    training = np.concatenate([rng.run_keys(seed, runs).T for seed, _ in played[:-1]])
+    streams = [None, *range(64), *(grid._stream(name) for name in ("tuning", "MetaBIO"))]
+    others = np.concatenate([rng.run_keys(5, runs, stream).T for stream in streams])
+    together = np.concatenate([training, others])
+    assert len(np.unique(together, axis=0)) == len(training) + len(others)
 
 
 def test_it_resumes_with_the_same_numbers(

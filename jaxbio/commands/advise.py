@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jaxbio.commands import specs
+from jaxbio.environment.delays import FixedDelay, TableDelay
 from jaxbio.lab.advise import Advice, advise
 from jaxbio.lab.families import FAMILIES
 
@@ -51,11 +55,25 @@ def draw(found: Advice, options: Any) -> None:
     from jaxbio import plot  # matplotlib takes a while to import
     from jaxbio.figures.advice import advice
 
-    title = (
-        f"K = {options.actions}, S = {options.states}, T = {options.horizon:,}, "
-        f"delay {options.delay}"
-    )
-    plot.save_as(advice(found.overall, title, plot.Look()), options.figure)
+    plot.save_as(advice(found.overall, title(found, options), plot.Look()), options.figure)
+
+
+def title(found: Advice, options: Any) -> str:
+    """Of the figure, with the delays that were played."""
+    sizes = f"K = {options.actions}, S = {options.states}, T = {options.horizon:,}"
+    return f"{sizes}, delay {written(found.delays)}"
+
+
+def written(law: Any) -> str:
+    """A law of delays as on a command line, or in a few words."""
+    if isinstance(law, TableDelay):
+        table = np.asarray(law.delays)
+        return f"from a table of {table.size:,} (mean {table.mean():,.1f}, most {table.max():,})"
+    kinds = {law: kind for kind, law in specs.DELAYS.items()}
+    if type(law) not in kinds:
+        return f"of the law {type(law).__name__}"
+    numbers = ",".join(f"{getattr(law, field.name):g}" for field in dataclasses.fields(law))
+    return numbers if isinstance(law, FixedDelay) else f"{kinds[type(law)]}:{numbers}"
 
 
 def as_dict(found: Advice) -> dict[str, Any]:
@@ -64,6 +82,8 @@ def as_dict(found: Advice) -> dict[str, Any]:
     return {
         "stationary mapping": found.overall.to_dict(),
         "learners for a mapping that may change": robust,
+        "delays": written(found.delays),
+        "unfinished": list(found.unfinished),
         "runs": found.runs,
         "seconds": round(found.seconds, 1),
     }
@@ -76,4 +96,6 @@ def as_text(found: Advice, family: str) -> str:
     if found.robust is not None:
         lines.append(f"{safe}: {found.robust.verdict}.")
         lines.append(ADVERSARIAL)
+    if found.unfinished:
+        lines.append(f"Not finished in time, so not compared: {', '.join(found.unfinished)}.")
     return "\n".join(lines)

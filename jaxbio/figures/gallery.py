@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import xarray as xr
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from jaxbio.experiments.experiment import Experiment, Options
-from jaxbio.figures.bounds import bounds
+from jaxbio.figures.bounds import bounds, is_covered
 from jaxbio.figures.curves import bounded, drawn, places, regret, shaded, switching_rounds, waiting
 from jaxbio.figures.finals import against, distribution
 from jaxbio.figures.waiting import environment_at, outstanding, points
@@ -50,18 +51,27 @@ def drawings(experiment: Experiment, data: xr.Dataset, options: Options) -> list
     made.append(
         Drawing("waiting", _about_waiting(counts, options), partial(waiting, layout, counts))
     )
+    learners = experiment.learners(options)
     limits = [
-        bounds(environment_at(experiment, options, point), options) for point in points(experiment)
+        bounds(environment_at(experiment, options, point), options, learners)
+        for point in points(experiment)
     ]
-    made.append(
-        Drawing(
-            "bounds",
-            "Mean regret and the theorems' bounds for a game of that many rounds, on logarithmic "
-            "axes: the bounds hold for the worst case and lie far above.",
-            partial(bounded, layout, data, limits),
-        )
-    )
+    made.append(Drawing("bounds", _about_bounds(learners), partial(bounded, layout, data, limits)))
     return made
+
+
+def _about_bounds(learners: Mapping[str, Any]) -> str:
+    text = (
+        "Mean regret and the theorems' bounds for a game of that many rounds, on logarithmic "
+        "axes: the bounds hold for the worst case and lie far above."
+    )
+    if "MetaAdaBIO" in learners and not is_covered(learners["MetaAdaBIO"]):
+        text += (
+            " MetaAdaBIO has none here: its theorem is for the switching rule of the theory and a "
+            "base that starts afresh at the switch, and what is played here is the practical rule "
+            "and a base that goes on."
+        )
+    return text
 
 
 def _about_regret(experiment: Experiment, data: xr.Dataset) -> str:

@@ -7,6 +7,8 @@ share of the level, so that looking often does not make a winner of chance.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -18,18 +20,22 @@ import numpy as np
 from jaxbio import checks, rng
 from jaxbio.compare import compare
 from jaxbio.comparison import Comparison
+from jaxbio.environment.environment import Environment
 from jaxbio.lab.contestants import contestants, is_robust
-from jaxbio.lab.families import family_of, problem
+from jaxbio.lab.families import FAMILY, family_of, problem
 from jaxbio.statistics import RESAMPLES
 from jaxbio.store import part
 from jaxbio.sweep import sweep
+from jaxbio.workers import OutOfTime, time_limit
 
+SECONDS = 45.0
 LOOKS = 6  # at the results; runs double from one to the next
 LEVEL = 0.05  # the probability, at most, that any look names a winner among equals
 FIRST = 32  # games of each learner before the first look
 ROUNDS = 3_200_000  # of each learner before the first look, at most, unless games are fewer than
 FEWEST = 8
 FIRST_SHARE = 2 / 3  # of the time: after a longer first look there is no second
+TWO = 2  # learners make the smallest answer
 
 
 @dataclass(frozen=True)
@@ -40,13 +46,16 @@ class Advice:
     where it may (see `is_robust`), compared on the same games, in which it does not; None where
     fewer than two of them played. runs: of each learner. Where the family has several instances, a
     run is one on each of them, and its regret their mean: what is compared is the mean over these
-    very instances.
+    very instances. delays: the law, of the first instance, as it was played (a family of the user's
+    may have its own). unfinished: learners that time did not allow.
     """
 
     overall: Comparison
     robust: Comparison | None
     runs: int
     seconds: float
+    delays: Any = None
+    unfinished: tuple[str, ...] = ()
 
     @property
     def decided(self) -> bool:
@@ -61,9 +70,9 @@ def advise(
     states: int,
     horizon: int,
     delays: Any,
-    family: Any = "utility",
+    family: Any = FAMILY,
     learners: Mapping[str, Any] | None = None,
-    seconds: float = 45.0,
+    seconds: float = SECONDS,
     looks: int = LOOKS,
     first: int = FIRST,
     level: float = LEVEL,
@@ -75,14 +84,19 @@ def advise(
 
     Args:
       actions, states, horizon, delays: K, S, T and the law of the delays.
-      family: "utility", "random", or a function (actions, states, delays) -> Environment.
+      family: "utility", "random", or a function (actions, states, delays) -> Environment of the
+        numbers K and S and the law of the delays.
       learners: label -> learner (default: `contestants()`).
-      seconds: to spend, about. The first look is always made, and no other begins that is expected
-        to end later; it may take a third longer where the first look's time was all play.
+      seconds: to spend. Programs are compiled first, whatever that takes (some seconds for each
+        learner). Then the first look is played for so long at most: learners that are finished
+        by then are compared, the others are named in `unfinished`, and where fewer than two are
+        it is an error that says what would be enough. No other look begins that is not expected
+        to end in this time, compiling included, and it is given up a third after it.
       looks, first: at most so many looks at the results; the first at so many games of each
         learner (fewer where they are long), each further one at twice as many as the one before.
       level: the probability, at most, that a winner is named among equals.
-      seed: the root seed.
+      seed: the root seed. No run is one of `simulate`, `sweep` or the search of `tune` with the
+        same seed: a tuned learner is judged in worlds that it has not seen.
       store: a folder for finished parts; the same call goes on where it was interrupted.
       progress: show bars.
     """
@@ -97,30 +111,81 @@ def advise(
     few = min(first, max(FEWEST, ROUNDS // horizon))
     units = max(min(FEWEST, first), few // len(problems))  # a unit is a game on every instance
     games = [units * 2 ** max(look - 1, 0) for look in range(looks)]
-    finals = {name: np.empty(0) for name in known}
+    root = checks.seed(seed)
+    finals: dict[str, np.ndarray] = {}
     begun, times = time.monotonic(), []
     for look, runs in enumerate(games):
         own = time.monotonic()
+        rest = budget if look == 0 else 4 / 3 * budget - (own - begun)
+        given: Any = {
+            "horizon": horizon,
+            "runs": runs,
+            "seed": rng.stream_key(root, look),
+            "store": part(store, f"look-{look}"),
+            "progress": progress,
+        }
+        try:
+            more = _played(problems, known, rest, given)
+        except OutOfTime as late:
+            if look > 0:  # its games are not looked at
+                break
+            more = _finished(late, known, budget)
+        finals = {name: np.concatenate([finals.get(name, []), more[name]]) for name in more}
+        compared = _advice(finals, known, level / looks, time.monotonic() - begun)
+        times.append(time.monotonic() - own)
+        short = len(finals) < len(known)
+        if compared.decided or short or not _fits(times, games, budget):
+            break
+    return dataclasses.replace(
+        compared,
+        delays=problems[0].delays,
+        unfinished=tuple(name for name in known if name not in finals),
+        seconds=time.monotonic() - begun,
+    )
+
+
+def _played(
+    problems: Sequence[Environment], known: Mapping[str, Any], seconds: float, given: Any
+) -> dict[str, np.ndarray]:
+    """label -> final regrets [runs], means over the problems; played in so many seconds at most."""
+    instances = list(range(len(problems)))
+    with time_limit(max(seconds, 0)):
         data = sweep(
             lambda instance: problems[instance],
             known,
-            {"instance": list(range(len(problems)))},
-            horizon=horizon,
-            runs=runs,
-            seed=rng.stream_key(checks.seed(seed), look),
+            {"instance": instances},
             rounds=1,
             keep="finals",
-            store=part(store, f"look-{look}"),
-            progress=progress,
+            **given,
         )
-        for name in known:
-            more = data.final_regret.sel(learner=name).mean("instance").values
-            finals[name] = np.concatenate([finals[name], more])
-        advice = _advice(finals, known, level / looks, time.monotonic() - begun)
-        times.append(time.monotonic() - own)
-        if advice.decided or not _fits(times, games, budget):
-            break
-    return advice
+    regret = data.final_regret.mean("instance")
+    return {name: regret.sel(learner=name).values for name in known}
+
+
+def _finished(late: OutOfTime, known: Mapping[str, Any], seconds: float) -> dict[str, np.ndarray]:
+    """label -> final regrets [runs], of the learners all of whose games are finished."""
+    found = {
+        name: np.mean([row for label, row in late.finals if label == name], axis=0)
+        for name in known
+    }
+    whole = {name: row for name, row in found.items() if not np.isnan(row).any()}
+    if len(whole) >= TWO:
+        return whole
+    all_of_them = math.inf if late.played == 0 else seconds * late.rounds / late.played
+    raise ValueError(
+        f"seconds={seconds:g} of play are too few for advice: {late.played:,} of {late.rounds:,} "
+        f"rounds were played; at this speed the smallest answer, about two learners, takes "
+        f"{_about(all_of_them * TWO / len(known))} seconds, and one about all {len(known)} takes "
+        f"{_about(all_of_them)}"
+    )
+
+
+def _about(seconds: float) -> str:
+    """Rounded up to two digits."""
+    if not math.isfinite(seconds):
+        return "much more"
+    unit = 10.0 ** math.floor(math.log10(max(seconds, 1)) - 1)
+    return f"about {math.ceil(seconds / unit) * unit:,.10g}"
 
 
 def _checked(learners: Any) -> dict[str, Any]:

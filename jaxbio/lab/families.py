@@ -34,18 +34,36 @@ def drawn(actions: int, states: int, delays: Any, instance: int) -> Environment:
 
 
 FAMILIES = {"utility": Family(utility), "random": Family(drawn, 8)}
+FAMILY = "utility"  # unless another is asked for
+SIGNATURE = "(actions, states, delays)"  # of a family of the user's, wherever one is taken
+GETS = "the numbers K and S and the law of the delays, such as FixedDelay(50)"
 
 
 def family_of(given: str | Callable[..., Any]) -> Family:
-    """By name, or of a function (actions, states, delays) -> Environment."""
+    """By name, or of a function (actions, states, delays) -> Environment.
+
+    The function gets the numbers K and S and a law, such as FixedDelay(50): never a bare number.
+    """
     if isinstance(given, str):
         return FAMILIES[checks.choice("family", given, tuple(FAMILIES))]
     if not callable(given):
         raise TypeError(
-            f"family must be one of {', '.join(map(repr, FAMILIES))} or a function of actions, "
-            f"states and delays, but got {given!r}"
+            f"family must be one of {', '.join(map(repr, FAMILIES))} or a function {SIGNATURE} "
+            f"that gets {GETS}, but got {given!r}"
         )
-    return Family(lambda actions, states, delays, _: given(actions, states, delays))
+    return Family(lambda actions, states, delays, _: _made(given, actions, states, delays))
+
+
+def _made(given: Callable[..., Any], actions: int, states: int, delays: Any) -> Any:
+    """By a function of the user's; its errors say what it got."""
+    try:
+        return given(actions, states, delays)
+    except (TypeError, ValueError) as error:
+        error.add_note(
+            f"family was called with {actions}, {states} and {delays}: it must be a function "
+            f"{SIGNATURE}, which gets {GETS}"
+        )
+        raise
 
 
 def problem(family: Family, actions: int, states: int, delays: Any, instance: int) -> Environment:

@@ -21,12 +21,13 @@ from jaxbio import checks
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import Environment
 from jaxbio.lab.contestants import wrappers
-from jaxbio.lab.families import family_of, problem
+from jaxbio.lab.families import FAMILY, family_of, problem
 from jaxbio.statistics import CONFIDENCE, student_reach
 from jaxbio.store import part
 from jaxbio.sweep import sweep
 
 SIZES = (8, 16, 32, 64, 128)  # state counts up to each of these share arrays of one size
+ACTIONS, HORIZONS, RUNS = (8,), (10_000,), 64
 WITHIN = 0.1
 ENDS = ("from", "to")
 REACHES = ("surely", "line", "perhaps")
@@ -59,11 +60,11 @@ def phase_diagram(
     states: Sequence[int],
     delays: Sequence[int],
     *,
-    actions: Sequence[int] = (8,),
-    horizons: Sequence[int] = (10_000,),
-    runs: int = 100,
+    actions: Sequence[int] = ACTIONS,
+    horizons: Sequence[int] = HORIZONS,
+    runs: int = RUNS,
     seed: int = 0,
-    family: Any = "utility",
+    family: Any = FAMILY,
     learners: Mapping[str, Any] | None = None,
     within: float = WITHIN,
     store: str | os.PathLike[str] | None = None,
@@ -76,8 +77,8 @@ def phase_diagram(
       runs: per cell and learner, in the same worlds for all learners; on each problem, where the
         family has several: then a run's regret is their mean.
       seed: the root seed.
-      family: "utility" or "random" with fixed delays, or a function (actions, states, delay) ->
-        Environment.
+      family: "utility", "random", or a function (actions, states, delays) -> Environment of the
+        numbers K and S and the law FixedDelay(d); d is `delays.d`, for another law of that size.
       learners: label -> wrapper, a learner with a `base`. Default: MetaBIO and MetaAdaBIO.
       within: beyond the grid, play delays between its cells until those on both sides of an end of
         the helpful ones are no further apart than this, relative to the smaller; or by one round.
@@ -126,10 +127,10 @@ def _checked(learners: Any) -> dict[str, Any]:
 
 
 def _builder(family: Any) -> Callable[[int, int, int, int], Environment]:
-    """(actions, states, delay, instance) -> Environment; a user's function gets the delay."""
-    found, law = family_of(family), FixedDelay if isinstance(family, str) else int
+    """(actions, states, delay, instance) -> Environment; a family gets the law FixedDelay(d)."""
+    found = family_of(family)
     return lambda actions, states, delay, instance: problem(
-        found, actions, states, law(delay), instance
+        found, actions, states, FixedDelay(delay), instance
     )
 
 
