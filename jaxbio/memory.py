@@ -8,10 +8,11 @@ from typing import Any
 from jaxbio import checks
 from jaxbio.surroundings import free_memory
 
+UNASKED = 1 << 26  # bytes that are taken without a look at what is free
 CHECKED = 5  # copies of a table that are in memory while it is made and checked
 
 
-class TooLarge(MemoryError, ValueError):
+class TooLargeError(MemoryError, ValueError):
     """More is asked for than there is room for."""
 
 
@@ -30,13 +31,14 @@ def limit_of(memory: float | None) -> float:
 def refuse(what: str, needed: float, limit: float, remedy: str) -> None:
     """Raise where that many bytes are more than there are."""
     if needed > limit:
-        raise TooLarge(f"{what}: more than the {size(limit)} there are; use {remedy}")
+        raise TooLargeError(f"{what}: more than the {size(limit)} there are; use {remedy}")
 
 
 def refuse_table(what: str, entries: int, remedy: str) -> None:
     """Raise where a table of so many numbers, 8 bytes each, cannot be made and checked here."""
     needed = 8 * CHECKED * entries
-    refuse(f"{what} takes {size(needed)} while it is made", needed, free_memory(), remedy)
+    if needed > UNASKED:
+        refuse(f"{what} takes {size(needed)} while it is made", needed, free_memory(), remedy)
 
 
 def size(count: float) -> str:

@@ -286,7 +286,8 @@ def _kept(played: Played, block: Block, job: Job) -> Arrays:
     stops = stops_of(points)
     curve = jax.tree.map(lambda x: running_sum(at_recorded(x, stops, points)), played.curve)
     kept = {f"info.{name}": fact for name, fact in played.info.items() if name not in checks.FLAGS}
-    kept |= {"final_regret": curve.regret[-1], "final_loss": curve.loss[-1]}
+    # Copies: a view would keep the whole curve in memory.
+    kept |= {"final_regret": curve.regret[-1].copy(), "final_loss": curve.loss[-1].copy()}
     if job.keep == "curves":
         kept |= {"regret": curve.regret, "loss": curve.loss}
     if job.keep == "moments":

@@ -326,7 +326,9 @@ def test_a_table_without_room_is_refused_before_it_is_made(
     monkeypatch.setattr("jaxbio.memory.free_memory", lambda: 2e9)
     for function in ("arange", "full", "ones", "zeros", "tile", "stack"):
         monkeypatch.setattr(np, function, never)
-    with pytest.raises(MemoryError, match=r"1,000,000,000 .* takes .* GB while it is made") as found:
+    with pytest.raises(
+        MemoryError, match=r"1,000,000,000 .* takes .* GB while it is made"
+    ) as found:
         jb.make_environment(name, **LARGE[name])
     assert isinstance(found.value, ValueError)
     assert "use a shorter horizon, or fewer states or actions" in str(found.value)

@@ -23,7 +23,7 @@ from jaxbio.grid import group, make_grid
 from jaxbio.moments import merged, moments
 from jaxbio.playing import _Tally
 from jaxbio.rollout import begin
-from jaxbio.schedule import Job, cut_into_blocks
+from jaxbio.schedule import Job, cut, make_blocks
 from jaxbio.store import Store
 
 COMPILED: list[str] = []
@@ -168,7 +168,8 @@ def labelled(facts: dict[str, dict[str, Any]]) -> xr.Dataset:
     learners = {label: jb.make_learner("dada-exp3") for label in facts}
     grid = make_grid(utility(), learners, {}, HORIZON)
     job = Job(grid, 2, 0, 1, "finals", True)
-    blocks = cut_into_blocks(group(grid.settings), job, 2)
+    groups = group(grid.settings)
+    blocks = make_blocks(groups, cut(groups, job, 2), job.runs)
     names = [grid.settings[block.members[0, 0]].label for block in blocks]
     kept = [{f"info.{name}": x for name, x in facts[label].items()} for label in names]
     return dataset.label(grid, blocks, kept.__getitem__, job, np.empty(0), {})
