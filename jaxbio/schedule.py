@@ -296,12 +296,14 @@ def _setting_bytes(settings: int, runs: int, stored: bool) -> int:
     return (SETTING_BYTES + STORED_BYTES * stored) * settings + MEMBER_BYTES * runs
 
 
-def refuse(plan: Plan, given: float | None, keep: str) -> None:
-    """Raise where a sweep does not fit. given: as `memory.checked` gives it."""
+def refuse(plan: Plan, given: float | None, remedy: str) -> None:
+    """Raise where what is planned does not fit. given: as `memory.checked` gives it; remedy: where
+    the result is too large.
+    """
     if given is None and plan.bytes > memory.limit_of(given):
         give_back_memory()
     sizes = {
-        plan.bytes_of_result: REMEDIES[keep],
+        plan.bytes_of_result: remedy,
         plan.bytes_at_work: AT_WORK,
         plan.bytes_of_settings: SEVERAL,
     }

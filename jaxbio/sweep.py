@@ -22,6 +22,7 @@ from jaxbio.fingerprint import digest
 from jaxbio.grid import Grid, Group, Outline, describe, group, make_grid
 from jaxbio.playing import play_all
 from jaxbio.schedule import (
+    REMEDIES,
     Block,
     Cut,
     Job,
@@ -102,7 +103,7 @@ def sweep(
         environment, learners, axes, horizon, runs, seed, rounds, keep, quantiles, paired, store,
         checkpoint, processes, width, workers, memory, progress,
     )  # fmt: skip
-    refuse(asked.plan, asked.memory, keep)
+    refuse(asked.plan, asked.memory, REMEDIES[keep])
     shown_here = progress and asked.processes[0] == 0
     described = describe(asked.grid.settings, shown_here)
     blocks = make_blocks(asked.groups, asked.cuts, asked.job.runs)
