@@ -517,6 +517,8 @@ DOOR: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a quantile twice": ({"quantiles": [0.5, 0.5]}, ValueError, "different, but got [0.5, 0.5]"),
     "a word for seconds": ({"checkpoint": "x"}, TypeError, "checkpoint must be a number, but got"),
     "seconds below 0": ({"checkpoint": -1}, ValueError, "checkpoint must be at least 0, but got"),
+    "a word for quantiles": ({"quantiles": "0.1"}, TypeError, "quantiles must be numbers in"),
+    "truth for quantiles": ({"quantiles": [True]}, TypeError, "quantiles must be numbers in"),
     "a word for bytes": ({"memory": "2GB"}, TypeError, "memory must be a number, but got '2GB'"),
     "no number of bytes": ({"memory": float("nan")}, ValueError, "memory must be greater than 0"),
     "bytes below 0": ({"memory": -5}, ValueError, "memory must be greater than 0, but got -5.0"),
