@@ -11,9 +11,9 @@ import pytest
 import jaxbio
 
 ROOT = Path(jaxbio.__file__).parent
-TOOLS = ("ops", "ring", "rng", "checks", "batching", "kernel", "files")
+TOOLS = ("ops", "ring", "rng", "checks", "batching", "kernel", "files", "memory")
 DRIVERS = (
-    "simulate", "fingerprint", "surroundings", "moments", "grid", "schedule", "store",
+    "simulate", "fingerprint", "surroundings", "moments", "footprint", "grid", "schedule", "store",
     "claims", "playing", "dataset", "sweep",
 )  # fmt: skip
 LAYERS = (  # each may import from the layers above it, and from its own where the layer is open
