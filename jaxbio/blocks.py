@@ -250,7 +250,7 @@ def compile_player(game: Game, width: int, stacked: bool, strips: int = 1) -> Pl
     strips: how many parts of the block are played one after the other, each to its end; for games
     of one call (`is_one_call`) only.
     """
-    width = _with_room(width, strips)
+    width = with_room(width, strips)
     game = _widened(game, width) if stacked else game
     key = (kernel.signature(game), width, stacked, strips)
     with _lock:
@@ -268,6 +268,13 @@ def compile_player(game: Game, width: int, stacked: bool, strips: int = 1) -> Pl
 
 _players: dict[Any, Player] = {}
 _lock = threading.Lock()
+
+
+def give_back_memory() -> None:
+    """Free what finished blocks have left for later ones."""
+    with _lock:
+        for player in _players.values():
+            player.spare.clear()
 
 
 def _new_player(game: Game, width: int, stacked: bool, strips: int) -> Player:
@@ -297,7 +304,7 @@ def _typed(tree: Any, before: tuple[int, ...], after: tuple[int, ...]) -> Any:
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct((*before, *x.shape, *after), x.dtype), tree)
 
 
-def _with_room(width: int, strips: int) -> int:
+def with_room(width: int, strips: int) -> int:
     """A multiple of 16 runs, at least 32, in every strip.
 
     Over one vector of runs, or part of one, the loops of a round dissolve into straight code. The

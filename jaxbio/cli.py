@@ -24,6 +24,7 @@ from jaxbio.commands import (
     advise,
     beyond,
     bounds,
+    files,
     guarantees,
     listing,
     phase,
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(given)
     _keep_programs()
     try:
+        files.try_places(options)
         options.command(options)
         sys.stdout.flush()
     except BrokenPipeError:  # as with `| head`
@@ -260,8 +262,9 @@ def _add_reproduce(commands: Any) -> None:
 def _add_sweep(commands: Any) -> None:
     def command(options: Any) -> None:
         config = sweep_file.read(options.config)
+        output = sweep_file.output(config, options.config)
         data = sweep_file.play(config, progress=not options.quiet)
-        output = netcdf.save(data, Path(config.get("output", options.config.with_suffix(".nc"))))
+        netcdf.save(data, output)
         found = {"output": str(output), "sizes": {str(k): v for k, v in data.sizes.items()}}
         _show(found, f"{output}: {dict(data.sizes)}", options)
 

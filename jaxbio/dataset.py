@@ -43,19 +43,19 @@ def label(
     """Put every block in its place; each is asked for once. described: the settings, in words."""
     time_name = "part" if HORIZON in grid.axes else "round"
     table = _Table(grid, job.runs)
-    parts: dict[int, list[Moments]] = {}
+    so_far: dict[int, Moments] = {}
     for number, block in enumerate(blocks):
         arrays = kept(number)
         for setting, piece in _moments(block, arrays):
-            parts.setdefault(setting, []).append(piece)
+            so_far[setting] = merged([so_far[setting], piece]) if setting in so_far else piece
         for name, values in arrays.items():
             if not name.startswith("moments."):
                 table.fill(name.removeprefix("info."), block.members, values.T)
     variables: dict[str, Any] = {}
     for name, values in table.filled().items():
         variables[name] = _variable(grid, name, values, "run", time_name)
-    for name, part in MOMENTS.items() if parts else ():
-        rows = [getattr(merged(parts[setting]), part) for setting in range(len(grid.settings))]
+    for name, part in MOMENTS.items() if so_far else ():
+        rows = [getattr(so_far[setting], part) for setting in range(len(grid.settings))]
         variables[name] = _variable(grid, name, table.spread(np.stack(rows)), time_name)
     if quantiles.size:
         found = np.quantile(variables["final_regret"][1], quantiles, axis=-1)
@@ -76,9 +76,10 @@ class _Table:
     def __init__(self, grid: Grid, runs: int) -> None:
         cells = np.stack(list(grid.cells.values()))
         self.shape, self.runs, self.settings = cells.shape, runs, cells.reshape(-1)
-        order = np.argsort(self.settings, kind="stable")
-        borders = np.searchsorted(self.settings[order], np.arange(1, len(grid.settings)))
-        self.points = np.split(order, borders)  # of each setting
+        # The points of each setting: `count` of them from `first` on in `points`.
+        self.points = np.argsort(self.settings, kind="stable")
+        self.count = np.bincount(self.settings, minlength=len(grid.settings))
+        self.first = np.cumsum(self.count) - self.count
         self.arrays: dict[str, np.ndarray] = {}
         self.known: dict[str, set[int]] = {}
 
@@ -90,10 +91,11 @@ class _Table:
         kind = np.result_type(self.arrays[name], values)
         if kind != self.arrays[name].dtype:
             self.arrays[name] = self.arrays[name].astype(kind)
-        for setting in np.unique(members[:, 0]):
-            own = members[:, 0] == setting
-            for point in self.points[setting]:
-                self.arrays[name][point, members[own, 1]] = values[own]
+        count = self.count[members[:, 0]]
+        member = np.repeat(np.arange(len(members)), count)  # as often as its setting has points
+        place = np.arange(len(member)) - np.repeat(np.cumsum(count) - count, count)
+        point = self.points[np.repeat(self.first[members[:, 0]], count) + place]
+        self.arrays[name][point, members[member, 1]] = values[member]
         self.known.setdefault(name, set()).update(np.unique(members[:, 0]).tolist())
 
     def filled(self) -> dict[str, np.ndarray]:

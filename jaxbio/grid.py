@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
+from tqdm.auto import tqdm
 
-from jaxbio import checks
-from jaxbio.core import ignores_empty_lanes, pad_learner
+from jaxbio import checks, memory
+from jaxbio.core import as_arrays, check_learner, ignores_empty_lanes, pad_learner
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.fingerprint import parts
+from jaxbio.footprint import table_bytes
 from jaxbio.kernel import form
 from jaxbio.rollout import Game, check_players, make_game
 from jaxbio.sizing import common_sizes, ring_sizes
@@ -24,6 +28,12 @@ RESERVED = ("learner", "run", "round", "part", "quantile", "regret", "loss", "fi
             "final_loss", "final_regret_quantile", "regret_mean", "regret_variance", "regret_min",
             "regret_max")  # fmt: skip
 HORIZON = "horizon"  # an axis that neither the environment nor a learner has to name
+VALUE_BYTES = 40  # of a value of an axis, at least
+PATIENCE = 1.0  # seconds before a bar of the planning is shown
+COPIES = 2  # of what a setting is made of: as it was given, and as it is played
+THING_BYTES = 4000  # of an environment or a learner and its description, besides arrays
+
+T = TypeVar("T")
 
 
 class Setting(NamedTuple):
@@ -45,17 +55,46 @@ class Setting(NamedTuple):
         return ", ".join(f"{name}={value}" for name, value in self.values.items())
 
 
-class Grid(NamedTuple):
-    """All of a sweep. axes: name -> values; settings: the different ones, each played once.
+class Outline(NamedTuple):
+    """A sweep of which only the sizes are known. axes: name -> values; horizons: all of them.
 
-    cells: label -> int array [*axes], the number of the setting that holds at each point. Settings
-    are numbered by label, and then by the names of axes, whatever their order in the call: blocks
-    in a store go by these numbers.
+    names: label -> the axes on which its settings depend, sorted.
     """
 
     axes: dict[str, list[Any]]
+    horizons: list[int]
+    names: dict[str, list[str]]
+
+    @property
+    def settings(self) -> list[Setting]:
+        """None yet."""
+        return []
+
+    @property
+    def number_of_settings(self) -> int:
+        return sum(
+            math.prod(len(self.axes[name]) for name in names) for names in self.names.values()
+        )
+
+    @property
+    def number_of_points(self) -> int:
+        """Of all learners together."""
+        return len(self.names) * math.prod(len(values) for values in self.axes.values())
+
+
+class Grid(NamedTuple):
+    """All of a sweep. axes: name -> values; settings: the different ones, each played once.
+
+    horizons: all of them. cells: label -> int array [*axes], the number of the setting that holds
+    at each point. Settings are numbered by label, and then by the names of axes, whatever their
+    order in the call: blocks in a store go by these numbers. bytes: of what they are made of.
+    """
+
+    axes: dict[str, list[Any]]
+    horizons: list[int]
     settings: list[Setting]
     cells: dict[str, np.ndarray]
+    bytes: int
 
     def labels(self, name: str) -> list[Any]:
         """The values of an axis as coordinates: numbers and strings as they are, others as text."""
@@ -71,9 +110,21 @@ class Group(NamedTuple):
     settings: list[int]
 
 
-def make_grid(environment: Any, learners: Any, axes: Any, horizon: Any) -> Grid:
-    """Evaluate the callables on the axes that they name, once for each combination of values."""
-    axes = _checked_axes(axes)
+def make_grid(
+    environment: Any,
+    learners: Any,
+    axes: Any,
+    horizon: Any,
+    before: Callable[[Outline], None] = lambda outline: None,
+    limit: float = math.inf,
+    progress: bool = False,
+) -> Grid:
+    """Evaluate the callables on the axes that they name, once for each combination of values.
+
+    before: called when it is known how many settings there are, before they are made. limit: bytes
+    that they may take.
+    """
+    axes = _checked_axes(axes, limit)
     horizons = axes.get(HORIZON)
     if (horizon is None) == (horizons is None):
         raise ValueError(
@@ -96,21 +147,74 @@ def make_grid(environment: Any, learners: Any, axes: Any, horizon: Any) -> Grid:
                 f"axis {name!r} is named by neither the environment nor a learner: "
                 "drop it, or give it to one of them"
             )
+    names = {
+        label: sorted({HORIZON, *build_env.names, *build.names} & axes.keys())
+        for label, build in sorted(builders.items())
+    }
+    outline = Outline(axes, axes.get(HORIZON, [horizon]), names)
+    before(outline)
     settings: list[Setting] = []
     cells: dict[str, np.ndarray] = {}
-    for label, build in sorted(builders.items()):
-        names = sorted({HORIZON, *build_env.names, *build.names} & axes.keys())
-        first = len(settings)
-        for index in itertools.product(*(range(len(axes[name])) for name in names)):
-            where = dict(zip(names, index, strict=True))
-            values = {name: axes[name][place] for name, place in where.items()}
-            length = int(values.get(HORIZON, horizon))
-            env, learner = build_env(where), build(where)
-            setting = Setting(label, _stream(label), env, learner, length, values)
-            _check(setting)
-            settings.append(setting)
-        cells[label] = _cells(np.arange(first, len(settings)), names, axes)
-    return Grid(axes, settings, {label: cells[label] for label in builders})
+    check, room = _Check(), _Room(limit)
+    places = (
+        (label, index)
+        for label in names
+        for index in itertools.product(*(range(len(axes[name])) for name in names[label]))
+    )
+    for label, index in counted(places, outline.number_of_settings, "made", progress):
+        where = dict(zip(names[label], index, strict=True))
+        values = {name: axes[name][place] for name, place in where.items()}
+        length = int(values.get(HORIZON, horizon))
+        env, learner = build_env(where), builders[label](where)
+        room.take(env)
+        room.take(learner)
+        setting = Setting(label, _stream(label), env, learner, length, values)
+        check(setting)
+        settings.append(setting)
+    first = 0
+    for label in names:
+        count = math.prod(len(axes[name]) for name in names[label])
+        cells[label] = _cells(np.arange(first, first + count), names[label], axes)
+        first += count
+    in_order = {label: cells[label] for label in builders}
+    return Grid(axes, outline.horizons, settings, in_order, room.taken)
+
+
+def counted(things: Iterable[T], total: int, what: str, progress: bool) -> Iterator[T]:
+    """The same, with a bar on a terminal where it takes long."""
+    shown = None if progress else True
+    name = f"settings {what}"
+    yield from tqdm(things, name, total, unit="setting", delay=PATIENCE, leave=False, disable=shown)
+
+
+class Once:
+    """A function of a thing that is asked once for each, however often it comes."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.known: dict[Any, tuple[Any, Any]] = {}
+
+    def __call__(self, thing: Any, *more: Any) -> Any:
+        key = (id(thing), *more)
+        if key not in self.known:  # with the thing itself: the id of what is gone may come again
+            self.known[key] = thing, self.function(thing, *more)
+        return self.known[key][1]
+
+
+class _Room:
+    """Counts what settings are made of while they are made. taken: bytes so far."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit, self.taken = limit, 0
+        self.bytes_of = Once(self._take)
+
+    def take(self, thing: Any) -> None:
+        self.bytes_of(thing)
+
+    def _take(self, thing: Any) -> None:
+        self.taken += THING_BYTES + table_bytes(thing)
+        words = f"sweep: its first settings take {memory.size(self.taken)}"
+        memory.refuse(words, COPIES * self.taken, self.limit, "fewer settings, or several sweeps")
 
 
 def _cells(numbers: np.ndarray, names: list[str], axes: dict[str, list[Any]]) -> np.ndarray:
@@ -126,7 +230,7 @@ def _stream(label: str) -> int:
     return int.from_bytes(hashlib.sha256(label.encode()).digest()[:4], "big")
 
 
-def _checked_axes(axes: Any) -> dict[str, list[Any]]:
+def _checked_axes(axes: Any, limit: float) -> dict[str, list[Any]]:
     if not isinstance(axes, Mapping):
         raise TypeError(f"axes must map names to values, but got {axes!r}")
     checked = {}
@@ -139,6 +243,9 @@ def _checked_axes(axes: Any) -> dict[str, list[Any]]:
         unordered = isinstance(values, str | set | frozenset | Mapping)
         if unordered or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
             raise TypeError(f"axis {name!r} must be a list of values, but got {values!r}")
+        if isinstance(values, Sized):
+            words, needed = f"axis {name!r} of {len(values):,} values", VALUE_BYTES * len(values)
+            memory.refuse(words, needed, limit, "fewer of them, or several sweeps")
         plain = [_plain(value) for value in values]
         if not plain:
             raise ValueError(f"axis {name!r} must have at least one value, but it is empty")
@@ -231,13 +338,27 @@ def _on_axes(what: str, thing: Any, axes: dict[str, list[Any]]) -> _Builder:
     return _Builder(what, thing, tuple(p.name for p in parameters if p.name in axes), axes)
 
 
-def _check(setting: Setting) -> None:
-    """Raise where these two cannot play, and say at which point of the grid."""
-    try:
-        check_players(setting.env, setting.learner, setting.horizon)
-    except (TypeError, ValueError) as error:
-        error.add_note(f"learner {setting.label!r}" + _at(setting.values))
-        raise
+class _Check:
+    """Raises where the two of a setting cannot play, and says at which point of the grid.
+
+    What has been checked with somebody else before is only asked whether it suits its partner.
+    """
+
+    def __init__(self) -> None:
+        self.known: set[Any] = set()
+
+    def __call__(self, setting: Setting) -> None:
+        env, learner, horizon = setting.env, setting.learner, setting.horizon
+        both = {("environment", id(env), horizon), ("learner", id(learner))}
+        try:
+            if both <= self.known:
+                check_learner(learner, env)
+            else:
+                check_players(env, learner, horizon)
+        except (TypeError, ValueError) as error:
+            error.add_note(f"learner {setting.label!r}" + _at(setting.values))
+            raise
+        self.known |= both
 
 
 def _at(values: dict[str, Any]) -> str:
@@ -245,53 +366,73 @@ def _at(values: dict[str, Any]) -> str:
     return f" at {place}" if place else ""
 
 
-def group(settings: list[Setting]) -> list[Group]:
+def group(settings: list[Setting], progress: bool = False) -> list[Group]:
     """Pad what sets a shape to the largest, and put together what then has one structure."""
     families: dict[Any, list[int]] = {}
+    of_env, of_learner = Once(_parts_of), Once(_kind_of)
+    lanes = Once(lambda env, horizon: ring_sizes(env, horizon)[1])
     for number, setting in enumerate(settings):
-        families.setdefault(_family(setting), []).append(number)
+        structure, any_lanes = of_learner(setting.learner)
+        own = None if any_lanes else lanes(setting.env, setting.horizon)
+        family = of_env(setting.env), structure, own
+        families.setdefault(family, []).append(number)
+    numbers = counted(itertools.chain(*families.values()), len(settings), "grouped", progress)
     groups: dict[Any, Group] = {}
     for members in families.values():
-        games = _padded([settings[number] for number in members])
-        for number, game in zip(members, games, strict=True):
-            found = groups.setdefault(form(game), Group([], []))
+        games = _Games([settings[number] for number in members])
+        for number in itertools.islice(numbers, len(members)):
+            kind, game = games.of(settings[number])
+            found = groups.setdefault(kind, Group([], []))
             found.games.append(game)
             found.settings.append(number)
     return list(groups.values())
 
 
-def _family(setting: Setting) -> Any:
-    env = setting.env
-    parts = tuple(type(part) for part in (env.mapping, env.losses, env.delays))
-    lanes = None if ignores_empty_lanes(setting.learner) else ring_sizes(env, setting.horizon)[1]
-    return parts, env.num_actions, jax.tree.structure(setting.learner), lanes
+def _parts_of(env: Environment) -> Any:
+    return *(type(part) for part in (env.mapping, env.losses, env.delays)), env.num_actions
 
 
-def _padded(family: list[Setting]) -> list[Game]:
-    slots, depth, lanes = common_sizes(
-        [setting.env for setting in family], [setting.horizon for setting in family]
-    )
-    envs: dict[int, Environment] = {}
-    games = []
-    for setting in family:
-        if id(setting.env) not in envs:
-            envs[id(setting.env)] = setting.env.padded(slots)
-        env = envs[id(setting.env)]
-        learner = pad_learner(setting.learner, slots)
-        games.append(make_game(env, learner, setting.horizon, depth, lanes, library=np))
-    return games
+def _kind_of(learner: Any) -> tuple[Any, bool]:
+    """Its structure, and whether it may be shown the lanes that another setting needs."""
+    return jax.tree.structure(learner), ignores_empty_lanes(learner)
 
 
-def describe(settings: list[Setting]) -> dict[str, Any]:
+class _Games:
+    """The games of a family, in arrays of one size; what several share is made once."""
+
+    def __init__(self, family: list[Setting]) -> None:
+        pairs = {(id(setting.env), setting.horizon): setting for setting in family}
+        envs = [setting.env for setting in pairs.values()]
+        horizons = [setting.horizon for setting in pairs.values()]
+        slots, depth, lanes = common_sizes(envs, horizons)
+        padded = Once(lambda env: env.padded(slots))
+
+        def without_learner(env: Environment, horizon: int) -> Game:
+            return make_game(padded(env), None, horizon, depth, lanes, library=np)
+
+        self.without_learner = Once(without_learner)
+        self.learner = Once(lambda learner: as_arrays(pad_learner(learner, slots), np))
+        self.kind = Once(form)
+
+    def of(self, setting: Setting) -> tuple[Any, Game]:
+        """What decides which program plays it, and the game."""
+        game = self.without_learner(setting.env, setting.horizon)
+        learner = self.learner(setting.learner)
+        return (self.kind(game), self.kind(learner)), replace(game, learner=learner)
+
+
+def describe(settings: list[Setting], progress: bool = False) -> dict[str, Any]:
     """label -> point -> everything that its game is made of, for a person and for comparing.
 
     In the order of the settings, which are sorted by label.
     """
     described: dict[str, Any] = {}
-    for setting in settings:
+    of_env = Once(lambda env: parts("environment", env))
+    of_learner = Once(lambda learner: parts("learner", learner))
+    for setting in counted(settings, len(settings), "described", progress):
         places = described.setdefault(setting.label, {})
         place = setting.place
         entry: dict[str, Any] = {"horizon": setting.horizon}
-        entry |= parts("environment", setting.env) | parts("learner", setting.learner)
+        entry |= of_env(setting.env) | of_learner(setting.learner)
         places[f"{place} ({len(places)})" if place in places else place] = entry
     return described

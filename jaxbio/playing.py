@@ -298,8 +298,10 @@ def _kept(played: Played, block: Block, job: Job) -> Arrays:
     points = _points(block, job)
     stops = stops_of(points)
     curve = jax.tree.map(lambda x: running_sum(at_recorded(x, stops, points)), played.curve)
-    kept = {f"info.{name}": fact for name, fact in played.info.items() if name not in checks.FLAGS}
-    kept |= {"final_regret": curve.regret[-1], "final_loss": curve.loss[-1]}
+    # Copies: views would keep whole curves, and idle room, in memory.
+    facts = {name: fact.copy() for name, fact in played.info.items() if name not in checks.FLAGS}
+    kept = {f"info.{name}": fact for name, fact in facts.items()}
+    kept |= {"final_regret": curve.regret[-1].copy(), "final_loss": curve.loss[-1].copy()}
     if job.keep == "curves":
         kept |= {"regret": curve.regret, "loss": curve.loss}
     if job.keep == "moments":

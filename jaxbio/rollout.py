@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbio import checks, protocol, ring, rng
+from jaxbio import checks, memory, protocol, ring, rng
 from jaxbio.batching import cut
 from jaxbio.core import (
     Array,
@@ -460,7 +460,8 @@ def recorded_rounds(rounds: Any, horizon: int) -> np.ndarray:
     rounds: how many, spread evenly over the horizon (fewer where rounds would repeat), or which.
     """
     if np.ndim(rounds) == 0:
-        count = checks.integer("rounds", rounds, 1)
+        count = min(checks.integer("rounds", rounds, 1), horizon)
+        memory.refuse_table(f"rounds={count:,}", count, "fewer rounds=")
         even = np.round(np.arange(1, count + 1) * (horizon / count)).astype(np.int64)
         return np.unique(np.clip(even, 1, horizon)).astype(np.int32)
     chosen = np.unique(checks.integers("rounds", rounds, 1, "[points]", low=1))

@@ -2,43 +2,51 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxbio import checks, rng
-from jaxbio.blocks import PLAYERS_WITH_MEMORY, is_one_call, stack, stops_of
-from jaxbio.core import float_dtype
-from jaxbio.grid import HORIZON, RESERVED, Grid, Group, check_name
-from jaxbio.rollout import Carry, Game, begin, recorded_rounds, summary
+from jaxbio import checks, memory, rng
+from jaxbio.blocks import PLAYERS_WITH_MEMORY, give_back_memory, is_one_call, stack, stops_of
+from jaxbio.footprint import carried, passing, table_bytes, types_of
+from jaxbio.grid import HORIZON, RESERVED, Grid, Group, Outline, check_name
+from jaxbio.moments import Moments
+from jaxbio.rollout import recorded_rounds
 from jaxbio.sizing import most_strips, widest
-from jaxbio.surroundings import free_memory
-from jaxbio.traces import code_of, traced
 
 KEEP = ("curves", "moments", "finals")
 STEP = 16  # widths are multiples of it
 ALONE = 32  # runs of one setting that are worth a block of their own on CPU
 SHARED = 64  # runs in a block of several settings on CPU, so that larger grids compile nothing new
 BLOCK_BYTES = 1 << 28  # what a block carries, and its stacked tables, stay below this
-CURVE_BYTES = 48  # of a run and stop: two increments as they come and together, two sums
+FACTS = 9  # numbers of a run that are always kept: its final regret and loss, and what is counted
+SETTING_BYTES = 6000  # of a setting, its game and its description, besides what it is made of
+STORED_BYTES = 18_000  # of the same, to compare it with what a store holds
+MEMBER_BYTES = 24  # of a run: which block it is in, and which game it plays there
+SEVERAL = "fewer runs=, or several sweeps"
+REMEDIES = {  # for a result that does not fit
+    "curves": "keep='moments' or fewer rounds=",
+    "moments": "keep='finals' or fewer rounds=",
+    "finals": SEVERAL,
+}
+AT_WORK = "fewer workers=, a smaller width= (32 is the smallest that saves) or shorter delays"
 
 
 class Job:
-    """What is asked of every setting."""
+    """What is asked of every setting. grid: without settings as long as there are none."""
 
     def __init__(
-        self, grid: Grid, runs: Any, seed: Any, rounds: Any, keep: str, paired: bool
+        self, grid: Grid | Outline, runs: Any, seed: Any, rounds: Any, keep: str, paired: bool
     ) -> None:
         self.runs, self.seed = checks.integer("runs", runs, 1), checks.seed(seed)
         self.keep, self.paired = checks.choice("keep", keep, KEEP), checks.boolean("paired", paired)
         self.settings = grid.settings
         if HORIZON in grid.axes and np.ndim(rounds) != 0:
             raise ValueError("rounds must be a number where the horizon is an axis, but got a list")
-        horizons = sorted({setting.horizon for setting in grid.settings})
+        horizons = sorted(set(grid.horizons))
         self.points = {horizon: recorded_rounds(rounds, horizon) for horizon in horizons}
         lengths = {len(points) for points in self.points.values()}
         if len(lengths) > 1:
@@ -60,11 +68,31 @@ class Job:
         return keys
 
 
+class Cut(NamedTuple):
+    """How the runs of a group are cut into blocks: known before any of these is made.
+
+    lots: settings whose runs are laid side by side, then cut after every `take` members. stacked:
+    does each run of a block bring a game of its own? width: with idle room; strips: how many parts
+    of it are played one after the other.
+    """
+
+    group: int
+    lots: list[list[int]]
+    take: int
+    stacked: bool
+    width: int
+    strips: int
+
+    def count(self, runs: int) -> int:
+        """How many blocks."""
+        sizes = Counter(map(len, self.lots))
+        return sum(many * -(-size * runs // self.take) for size, many in sizes.items())
+
+
 class Block(NamedTuple):
     """Runs played by one program. group: which; members: int [members, 2], setting and run.
 
-    games: of each member, or the one that all play (stacked is False). width: with idle room;
-    strips: how many parts of it are played one after the other.
+    games: of each member, or the one that all play (stacked is False). width, strips: see `Cut`.
     """
 
     group: int
@@ -75,17 +103,35 @@ class Block(NamedTuple):
     strips: int
 
 
-def cut_into_blocks(groups: list[Group], job: Job, width: int | None) -> list[Block]:
-    blocks = []
+def cut(groups: list[Group], job: Job, width: int | None) -> list[Cut]:
+    """One for each group."""
+    width = None if width is None else checks.integer("width", width, 1)
+    cuts = []
     for number, found in enumerate(groups):
-        side = _side_by_side(found, job) if width is None else checks.integer("width", width, 1)
+        side = _side_by_side(found, job) if width is None else width
         strips = _most_strips(found, job) if width is None else 1
         enough = ALONE if jax.default_backend() == "cpu" else side
         alone = len(found.settings) == 1 or job.runs >= min(enough, side)
-        if alone or _table_bytes(found) * side * strips > BLOCK_BYTES:
-            blocks += _own_blocks(number, found, job.runs, side, strips)
+        if alone or table_bytes(found.games[0]) * side * strips > BLOCK_BYTES:
+            cuts.append(_own_blocks(number, found, job.runs, side, strips))
         else:
-            blocks += _shared_blocks(number, found, job, side, strips)
+            cuts.append(_shared_blocks(number, found, job, side, strips))
+    return cuts
+
+
+def make_blocks(groups: list[Group], cuts: list[Cut], runs: int) -> list[Block]:
+    blocks = []
+    for one in cuts:
+        found = groups[one.group]
+        game_of = dict(zip(found.settings, found.games, strict=True))
+        for lot in one.lots:
+            settings = np.array(lot)
+            for first in range(0, len(lot) * runs, one.take):
+                place = np.arange(first, min(first + one.take, len(lot) * runs))
+                members = np.stack([settings[place // runs], place % runs], axis=1)
+                playing = members[:, 0].tolist() if one.stacked else lot
+                games = [game_of[setting] for setting in playing]
+                blocks.append(Block(one.group, members, games, *one[3:]))
     return blocks
 
 
@@ -99,7 +145,8 @@ def _side_by_side(found: Group, job: Job) -> int:
         side = SHARED if total > SHARED else ALONE
     elif jax.default_backend() == "cpu":
         side = min(max(ALONE, _stepped(-(-total // 2))), side)
-    while side > STEP and side * carry_bytes(found.games[0]) > BLOCK_BYTES:
+    # A program has room for 32 runs at least: fewer of them would save nothing.
+    while side > ALONE and side * types_of(found.games[0]).carry > BLOCK_BYTES:
         side //= 2
     return side
 
@@ -114,40 +161,10 @@ def _stepped(runs: int) -> int:
     return -(-runs // STEP) * STEP
 
 
-def carry_bytes(game: Game) -> int:
-    """Of one run: its ring, and what its learner remembers."""
-    return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(_shapes(game)[0]))
-
-
-def facts_of(game: Game) -> list[str]:
-    """The names of what is reported of every run."""
-    return [name for name in _shapes(game)[1] if name not in checks.FLAGS]
-
-
-def _shapes(game: Game) -> tuple[Carry, dict[str, Any]]:
-    """The types of what a run carries on, and of its facts."""
-    leaves, structure = jax.tree.flatten(game)
-    types = tuple((np.shape(leaf), np.result_type(leaf)) for leaf in leaves)
-    return _shapes_of_type(structure, types, str(float_dtype()), code_of(structure))
-
-
-@lru_cache(maxsize=64)
-def _shapes_of_type(structure: Any, types: Any, precision: str, code: Any) -> Any:
-    """Traced once for all games of a structure and its code (in each precision)."""
-    game = structure.unflatten([jax.ShapeDtypeStruct(*one) for one in types])
-
-    def both(game: Game) -> tuple[Carry, dict[str, Any]]:
-        carry = begin(game)
-        return carry, summary(game, carry)
-
-    with traced(structure):
-        return jax.eval_shape(both, game)
-
-
 def check_names(grid: Grid, groups: list[Group]) -> None:
     """Raise where a fact of a learner has the name of an axis, or of something else we return."""
     for found in groups:
-        facts = facts_of(found.games[0])
+        facts = types_of(found.games[0]).facts
         for name in grid.axes:
             check_name(name, facts)
         for name in facts:
@@ -159,11 +176,7 @@ def check_names(grid: Grid, groups: list[Group]) -> None:
                 )
 
 
-def _table_bytes(found: Group) -> int:
-    return sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(found.games[0]))
-
-
-def _own_blocks(number: int, found: Group, runs: int, side: int, strips: int) -> list[Block]:
+def _own_blocks(number: int, found: Group, runs: int, side: int, strips: int) -> Cut:
     """Blocks of one setting each; strips as equal as multiples of 16 can be.
 
     Few runs leave strips of a block empty, so that more of them compile nothing new.
@@ -172,21 +185,15 @@ def _own_blocks(number: int, found: Group, runs: int, side: int, strips: int) ->
     side = min(side, _stepped(-(-runs // parts)))
     strips = strips if parts > 1 else 1
     take = side * (min(strips, -(-parts // 2)) if len(found.settings) == 1 else strips)
-    blocks = []
-    for game, setting in zip(found.games, found.settings, strict=True):
-        for first in range(0, runs, take):
-            own = np.arange(first, min(first + take, runs))
-            members = np.stack([np.full(len(own), setting), own], axis=1)
-            blocks.append(Block(number, members, [game], False, side * strips, strips))
-    return blocks
+    lots = [[setting] for setting in found.settings]
+    return Cut(number, lots, take, False, side * strips, strips)
 
 
-def _shared_blocks(number: int, found: Group, job: Job, side: int, strips: int) -> list[Block]:
+def _shared_blocks(number: int, found: Group, job: Job, side: int, strips: int) -> Cut:
     """Blocks of several settings with few runs each, all with the same horizon.
 
     Of a small grid a block leaves strips empty, so that a larger one compiles nothing new.
     """
-    game_of = dict(zip(found.settings, found.games, strict=True))
     by_horizon: dict[int, list[int]] = {}
     for setting in found.settings:
         by_horizon.setdefault(job.settings[setting].horizon, []).append(setting)
@@ -194,14 +201,7 @@ def _shared_blocks(number: int, found: Group, job: Job, side: int, strips: int) 
     side = min(side, _stepped(most))
     strips = strips if most > side else 1
     take = side * min(strips, max(1, most // (2 * side)))
-    blocks = []
-    for settings in by_horizon.values():
-        pairs = np.array([(setting, run) for setting in settings for run in range(job.runs)])
-        for first in range(0, len(pairs), take):
-            members = pairs[first : first + take]
-            games = [game_of[setting] for setting in members[:, 0]]
-            blocks.append(Block(number, members, games, True, side * strips, strips))
-    return blocks
+    return Cut(number, list(by_horizon.values()), take, True, side * strips, strips)
 
 
 def game_of_block(block: Block) -> Any:
@@ -213,7 +213,10 @@ def game_of_block(block: Block) -> Any:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep will take. bytes_of_result: in memory; bytes_at_work: blocks in flight."""
+    """What a sweep will take. bytes_of_result: in memory; bytes_at_work: blocks in flight;
+    bytes_of_settings: what the settings are made of, their descriptions, and which runs share a
+    block. The compiled programs, some 0.1 GB, are not counted. name: of the call.
+    """
 
     settings: int
     runs: int
@@ -222,70 +225,102 @@ class Plan:
     blocks: int
     bytes_of_result: int
     bytes_at_work: int
+    bytes_of_settings: int
+    name: str = "sweep"
+
+    @property
+    def bytes(self) -> int:
+        """In all."""
+        return self.bytes_of_result + self.bytes_at_work + self.bytes_of_settings
 
     def __str__(self) -> str:
+        programs = f"{self.programs} program{'s' * (self.programs != 1)}"
         return (
-            f"sweep: {self.settings:,} settings, {self.runs:,} runs, {self.rounds:.3g} rounds in "
-            f"{self.blocks:,} blocks of {self.programs} program{'s' * (self.programs != 1)}; "
-            f"result {_size(self.bytes_of_result)}, at work {_size(self.bytes_at_work)}"
+            f"{self.name}: {self.settings:,} settings, {self.runs:,} runs, {self.rounds:.3g} rounds"
+            f" in {self.blocks:,} blocks of {programs}; "
+            f"result {memory.size(self.bytes_of_result)}, "
+            f"at work {memory.size(self.bytes_at_work)}, "
+            f"settings {memory.size(self.bytes_of_settings)}"
         )
 
 
-def make_plan(grid: Grid, groups: list[Group], blocks: list[Block], job: Job, workers: int) -> Plan:
+def make_plan(
+    grid: Grid, groups: list[Group], cuts: list[Cut], job: Job, workers: int, stored: bool
+) -> Plan:
+    """stored: finished blocks are written to files, and so are those on their way."""
+    facts = 2 + len({name for found in groups for name in types_of(found.games[0]).facts})
+    settings, blocks = len(grid.settings), [one.count(job.runs) for one in cuts]
     points = sum(cells.size for cells in grid.cells.values())
-    curves = {"curves": 2 * job.length * job.runs, "moments": 4 * job.length, "finals": 0}
-    facts = len({name for found in groups for name in facts_of(found.games[0])})
-    per_point = 8 * (curves[job.keep] + (2 + facts) * job.runs)
-    programs = {(b.group, b.stacked, b.width, b.strips): b for b in blocks}
-    carried = [_carried(groups[block.group], block) for block in programs.values()]
-    kept = sum(sorted(carried)[-PLAYERS_WITH_MEMORY:])  # for the next block of the same program
-    passing = max(_passing(groups[block.group], block, job) for block in blocks)
+    held = [carried(groups[one.group].games[0], one.width, one.strips) for one in cuts]
+    kept = sum(sorted(held)[-PLAYERS_WITH_MEMORY:])  # for the next block of the same program
+    besides = max(_passing(groups[one.group], one, job) for one in cuts)
+    besides += max(held) if stored else 0  # what is written of a block on its way
+    games = sum(
+        len({id(game.env) for game in found.games}) * table_bytes(found.games[0])
+        for found in groups
+    )
     return Plan(
-        settings=len(grid.settings),
-        runs=len(grid.settings) * job.runs,
+        settings=settings,
+        runs=settings * job.runs,
         rounds=sum(setting.horizon for setting in grid.settings) * job.runs,
-        programs=len(programs),
-        blocks=len(blocks),
-        bytes_of_result=per_point * (points + len(grid.settings)),
-        bytes_at_work=min(workers, len(blocks)) * (kept + passing),
+        programs=len({(one.group, one.stacked, one.width, one.strips) for one in cuts}),
+        blocks=sum(blocks),
+        bytes_of_result=_result_bytes(job, points, settings, facts, sum(blocks), stored),
+        bytes_at_work=min(workers, sum(blocks)) * (kept + besides),
+        bytes_of_settings=_setting_bytes(settings, settings * job.runs, stored)
+        + grid.bytes
+        + games,
     )
 
 
-def _carried(found: Group, block: Block) -> int:
-    """Bytes of what one block carries from round to round."""
-    return carry_bytes(found.games[0]) * (block.width // block.strips)
+def _passing(found: Group, one: Cut, job: Job) -> int:
+    horizons = {job.settings[lot[0]].horizon for lot in one.lots}
+    stops = max(len(stops_of(job.points[horizon])) for horizon in horizons)
+    return passing(found.games[0], one.width, one.strips, one.stacked, stops)
 
 
-def _passing(found: Group, block: Block, job: Job) -> int:
-    """Bytes that a block takes besides: its tables, here and on the device, and its curves."""
-    stops = stops_of(job.points[job.settings[block.members[0, 0]].horizon])
-    tables = _table_bytes(found) * (block.width if block.stacked else 1)
-    return 2 * tables + CURVE_BYTES * len(stops) * block.width
+def _result_bytes(
+    job: Job, points: int, settings: int, facts: int, blocks: int, stored: bool
+) -> int:
+    """Of the result at every point, and of the parts that it is put together from: of those in
+    files there is one at a time, and the moments so far.
+    """
+    finals, curves = facts * job.runs, {"curves": 2 * job.length * job.runs}.get(job.keep, 0)
+    pieces = settings if stored else settings + blocks
+    moments = job.length * (4 * points + len(Moments._fields) * pieces)
+    parts = points if stored else points + settings
+    return 8 * (parts * (finals + curves) + (moments if job.keep == "moments" else 0))
 
 
-def checked_memory(memory: Any) -> float | None:
-    """Bytes; infinity for no limit, None for what is free."""
-    if memory is None or memory == math.inf:
-        return memory
-    return checks.number("memory", memory, 0, open_low=True)
+def _setting_bytes(settings: int, runs: int, stored: bool) -> int:
+    return (SETTING_BYTES + STORED_BYTES * stored) * settings + MEMBER_BYTES * runs
 
 
-def refuse(plan: Plan, memory: float | None, keep: str) -> None:
-    limit = free_memory() if memory is None else memory
-    needed = plan.bytes_of_result + plan.bytes_at_work
-    if needed <= limit:
-        return
-    remedies = {"curves": "keep='moments' or fewer rounds=", "moments": "keep='finals'"}
-    if plan.bytes_at_work > plan.bytes_of_result:
-        remedy = "a smaller width= or fewer workers="
-    else:
-        remedy = remedies.get(keep, "fewer runs=, or several sweeps")
-    raise MemoryError(f"{plan}: more than the {_size(limit)} there are; use {remedy}")
+def refuse(plan: Plan, given: float | None, remedy: str) -> None:
+    """Raise where what is planned does not fit. given: as `memory.checked` gives it; remedy: where
+    the result is too large.
+    """
+    if given is None and plan.bytes > memory.limit_of(given):
+        give_back_memory()
+    sizes = {
+        plan.bytes_of_result: remedy,
+        plan.bytes_at_work: AT_WORK,
+        plan.bytes_of_settings: SEVERAL,
+    }
+    memory.refuse(str(plan), plan.bytes, memory.limit_of(given), sizes[max(sizes)])
 
 
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} GB"
+def refuse_outline(outline: Outline, job: Job, stored: bool, limit: float, planned: bool) -> None:
+    """Raise where a sweep cannot fit, whatever its settings will be like: before there are any.
+
+    planned: where it is only to be planned, nothing but the settings has to fit.
+    """
+    settings, points = outline.number_of_settings, outline.number_of_points
+    runs, words = settings * job.runs, f"sweep: {settings:,} settings"
+    held = _setting_bytes(settings, 0 if planned else runs, stored and not planned)
+    result = 0 if planned else _result_bytes(job, points, settings, FACTS, 0, stored)
+    remedy = REMEDIES[job.keep] if result > held else SEVERAL
+    if not planned:
+        words = f"{words}, {runs:,} runs; result at least {memory.size(result)}"
+    words = f"{words}, settings at least {memory.size(held)}"
+    memory.refuse(words, held + result, limit, remedy)

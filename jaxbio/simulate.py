@@ -11,10 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio import checks, rng
+from jaxbio import memory as room
 from jaxbio.batching import runs_last
 from jaxbio.blocks import Played, Player, calls, compile_player, is_one_call, play_block, stops_of
 from jaxbio.core import Array, as_arrays, float_dtype
 from jaxbio.environment.environment import Environment
+from jaxbio.footprint import CURVE_BYTES, carried, passing, table_bytes, types_of
 from jaxbio.kernel import Program, at_points
 from jaxbio.ops import Sum, sum_zero
 from jaxbio.record import Result, at_recorded, running_sum
@@ -27,10 +29,13 @@ from jaxbio.rollout import (
     recorded_rounds,
     take_totals,
 )
+from jaxbio.schedule import Plan, refuse
 from jaxbio.sizing import most_strips, ring_sizes, widest
 from jaxbio.traces import code_of
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
+KEPT = "fewer rounds= or runs="  # where the curves of all runs do not fit
+KEY_BYTES = 32  # of a run: its number and its key, while they are made
 WIDTHS = (32, 64, 128, 256, 512, 1024, 2048)  # runs side by side in one program
 
 
@@ -44,6 +49,7 @@ def simulate(
     rounds: Any = 200,
     width: Any = None,
     workers: Any = None,
+    memory: float | None = None,
     progress: bool = True,
 ) -> Result:
     """Play `runs` independent games of `horizon` rounds.
@@ -58,10 +64,14 @@ def simulate(
       width: runs side by side in the compiled program (a measured default). Never changes a
         result.
       workers: blocks in flight at once (default: the number of devices, or of cores on CPU).
+      memory: bytes that the games and their result may take (default: what is free, control groups
+        included).
       progress: show a bar that counts rounds played.
     Returns:
       A Result with NumPy arrays.
     """
+    checks.boolean("progress", progress)
+    seed, memory = checks.seed(seed), room.checked(memory)
     horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
     runs = checks.integer("runs", runs, 1)
     points = recorded_rounds(rounds, horizon)
@@ -75,8 +85,10 @@ def simulate(
     strips = strips if share > width else 1
     game = make_game(env, learner, horizon, depth, lanes, library=np)
     code = code_of(jax.tree.structure(game.env))
-    keys = rng.run_keys(seed, np.arange(runs))
     take = width * min(strips, -(-share // width))
+    plan = _plan(game, horizon, runs, len(stops), width, strips, take, workers)
+    refuse(plan, memory, KEPT)
+    keys = rng.run_keys(seed, np.arange(runs))
     blocks = [keys[:, first : first + take] for first in range(0, runs, take)]
     players = _players(game, width * strips, strips, len(blocks))
 
@@ -105,6 +117,33 @@ def simulate(
             float_dtype() == jnp.float64,
             partial(_replay, game.env, code, keys, width, stops, points, workers),
         ),
+    )
+
+
+def _plan(
+    game: Game,
+    horizon: int,
+    runs: int,
+    stops: int,
+    width: int,
+    strips: int,
+    take: int,
+    workers: int,
+) -> Plan:
+    """What it will take. Curves of all runs are in memory as they came, and then as the result."""
+    blocks = -(-runs // take)
+    held = carried(game, width * strips, strips) + passing(game, width * strips, strips, False, 0)
+    per_run = CURVE_BYTES * stops + 2 * 8 * len(types_of(game).facts)
+    return Plan(
+        settings=1,
+        runs=runs,
+        rounds=runs * horizon,
+        programs=1,
+        blocks=blocks,
+        bytes_of_result=runs * per_run,
+        bytes_at_work=min(workers, blocks) * held,
+        bytes_of_settings=table_bytes(game) + KEY_BYTES * runs,
+        name="simulate",
     )
 
 

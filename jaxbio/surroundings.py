@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -63,49 +62,3 @@ def xla_flags() -> str:
     """In order, without those that say how many devices to make or what to write down."""
     given = os.environ.get("XLA_FLAGS", "").split()
     return " ".join(sorted(flag for flag in given if not flag.startswith(WITHOUT_EFFECT))) or "none"
-
-
-def free_memory(root: Path = Path("/")) -> float:
-    """Bytes that this process may still take: of the machine, and of its control groups."""
-    return min([float("inf"), *_of_the_machine(root), *_of_the_groups(root)])
-
-
-def _of_the_machine(root: Path) -> Iterator[float]:
-    for line in _lines(root / "proc/meminfo"):
-        if line.startswith("MemAvailable"):
-            yield 1024.0 * int(line.split()[1])
-
-
-def _of_the_groups(root: Path) -> Iterator[float]:
-    """Of version 2 and version 1; a limit of any group above ours counts too."""
-    for line in _lines(root / "proc/self/cgroup"):
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            names = ("memory.max", "memory.current", "inactive_file")
-            mounts = [root / "sys/fs/cgroup", root / "sys/fs/cgroup/unified"]
-        elif "memory" in controllers.split(","):
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-            mounts = [root / "sys/fs/cgroup/memory"]
-        else:
-            continue
-        own = Path(path.lstrip("/"))
-        for mount in mounts:
-            for group in (own, *own.parents):
-                yield from _left(mount / group, *names)
-
-
-def _left(group: Path, limit: str, used: str, reclaimable: str) -> Iterator[float]:
-    """The limit less what is used; pages of files that nobody uses can be had back."""
-    texts = [(_lines(group / name) or [""])[0] for name in (limit, used)]
-    if all(text.isdecimal() for text in texts):
-        most, taken = (float(text) for text in texts)
-        back = [line.split()[1] for line in _lines(group / "memory.stat") if
-                line.split()[:1] == [reclaimable]]  # fmt: skip
-        yield max(0.0, most - taken + sum(float(count) for count in back))
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        return file.read_text().splitlines()
-    except OSError:
-        return []

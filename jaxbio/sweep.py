@@ -16,19 +16,23 @@ import xarray as xr
 from tqdm.auto import tqdm
 
 from jaxbio import checks, rng
+from jaxbio import memory as room
 from jaxbio.dataset import label
 from jaxbio.fingerprint import digest
-from jaxbio.grid import Grid, describe, group, make_grid
+from jaxbio.grid import Grid, Group, Outline, describe, group, make_grid
 from jaxbio.playing import play_all
 from jaxbio.schedule import (
+    REMEDIES,
     Block,
+    Cut,
     Job,
     Plan,
     check_names,
-    checked_memory,
-    cut_into_blocks,
+    cut,
+    make_blocks,
     make_plan,
     refuse,
+    refuse_outline,
 )
 from jaxbio.store import Store, checked_path
 from jaxbio.surroundings import surroundings
@@ -89,7 +93,7 @@ def sweep(
         adds up moments in another order, which may change their last bits, and cuts other blocks:
         a store is of one width.
       memory: bytes that the sweep may take (default: what is free, control groups included).
-      progress: say what it will take, and show a bar.
+      progress: say what it will take, and show a bar (of the planning too, where it takes long).
     Returns:
       A Dataset with dimensions learner, the axes, run and round (part where the horizon is an
       axis: then `round` is a coordinate of horizon and part). A fact that a learner does not
@@ -99,17 +103,19 @@ def sweep(
         environment, learners, axes, horizon, runs, seed, rounds, keep, quantiles, paired, store,
         checkpoint, processes, width, workers, memory, progress,
     )  # fmt: skip
-    refuse(asked.plan, asked.memory, keep)
-    described = describe(asked.grid.settings)
+    refuse(asked.plan, asked.memory, REMEDIES[keep])
+    shown_here = progress and asked.processes[0] == 0
+    described = describe(asked.grid.settings, shown_here)
+    blocks = make_blocks(asked.groups, asked.cuts, asked.job.runs)
     folder = None
     if asked.store is not None:
-        folder = Store(asked.store, _settings(asked, described), _contents(asked, described))
+        settings = _settings(asked, blocks, described)
+        folder = Store(asked.store, settings, _contents(blocks, described))
         folder.check_blocks()
-    shown_here = progress and asked.processes[0] == 0
     if shown_here:
         tqdm.write(str(asked.plan), file=sys.stderr)
     kept = play_all(
-        asked.blocks,
+        blocks,
         asked.job,
         folder,
         asked.checkpoint,
@@ -117,14 +123,14 @@ def sweep(
         asked.workers,
         shown_here,
     )
-    return label(asked.grid, asked.blocks, kept, asked.job, asked.quantiles, described)
+    return label(asked.grid, blocks, kept, asked.job, asked.quantiles, described)
 
 
 def plan_sweep(environment: Any, learners: Any, axes: Any, **arguments: Any) -> Plan:
     """What `sweep` with these arguments would take; nothing is played, compiled or written."""
     given = inspect.signature(sweep).bind(environment, learners, axes, **arguments)
     given.apply_defaults()
-    return _asked(**given.arguments).plan
+    return _asked(**given.arguments, only_plan=True).plan
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,8 @@ class _Asked:
 
     grid: Grid
     job: Job
-    blocks: list[Block]
+    groups: list[Group]
+    cuts: list[Cut]
     plan: Plan
     quantiles: np.ndarray
     store: Path | None
@@ -161,29 +168,43 @@ def _asked(
     workers: Any,
     memory: Any,
     progress: Any,
+    only_plan: bool = False,
 ) -> _Asked:
     """The front door. Raises with the argument's name, the value and what was expected."""
     checks.boolean("progress", progress)
     checkpoint = checks.number("checkpoint", checkpoint, 0)
-    limit = checked_memory(memory)
+    memory = room.checked(memory)
+    limit = room.limit_of(memory)
     chosen = _checked_quantiles(quantiles)
     shares = _processes(processes, store)
     workers = number_of_workers(workers)
     folder = checked_path(store)
-    grid = make_grid(environment, learners, axes, horizon)
+
+    def before_settings(outline: Outline) -> None:
+        job = Job(outline, runs, seed, rounds, keep, paired)
+        refuse_outline(outline, job, folder is not None, limit, only_plan)
+
+    shown = progress and shares[0] == 0
+    grid = make_grid(environment, learners, axes, horizon, before_settings, limit, shown)
     job = Job(grid, runs, seed, rounds, keep, paired)
-    groups = group(grid.settings)
+    groups = group(grid.settings, shown)
     check_names(grid, groups)
-    blocks = cut_into_blocks(groups, job, width)
-    plan = make_plan(grid, groups, blocks, job, workers)
-    return _Asked(grid, job, blocks, plan, chosen, folder, checkpoint, shares, workers, limit)
+    cuts = cut(groups, job, width)
+    plan = make_plan(grid, groups, cuts, job, workers, folder is not None)
+    return _Asked(
+        grid, job, groups, cuts, plan, chosen, folder, checkpoint, shares, workers, memory
+    )
 
 
 def _checked_quantiles(quantiles: Any) -> np.ndarray:
     try:
-        values = np.atleast_1d(np.asarray(quantiles, np.float64))
+        given = np.asarray(quantiles)
+        values = np.atleast_1d(given.astype(np.float64))
+        fine = given.dtype.kind in "iuf"
     except (TypeError, ValueError):
-        raise TypeError(f"quantiles must be numbers in [0, 1], but got {quantiles!r}") from None
+        fine, values = False, np.empty(0)
+    if not fine:
+        raise TypeError(f"quantiles must be numbers in [0, 1], but got {quantiles!r}")
     if values.ndim > 1:
         raise ValueError(f"quantiles must be a list of numbers, but got {values.tolist()}")
     if values.size and not ((values >= 0) & (values <= 1)).all():
@@ -205,7 +226,7 @@ def _processes(given: Any, store: Any) -> tuple[int, int]:
     return index, count
 
 
-def _settings(asked: _Asked, described: dict[str, Any]) -> dict[str, Any]:
+def _settings(asked: _Asked, blocks: list[Block], described: dict[str, Any]) -> dict[str, Any]:
     """Everything that the bits of the result depend on, and how blocks are cut."""
     grid, job = asked.grid, asked.job
     return {
@@ -218,15 +239,14 @@ def _settings(asked: _Asked, described: dict[str, Any]) -> dict[str, Any]:
         "rounds": {str(horizon): points.tolist() for horizon, points in job.points.items()},
         "axes": {name: grid.labels(name) for name in grid.axes},
         "learners": described,
-        "blocks": len(asked.blocks),
-        "widths": sorted({block.width for block in asked.blocks}),
+        "blocks": len(blocks),
+        "widths": sorted({block.width for block in blocks}),
     }
 
 
-def _contents(asked: _Asked, described: dict[str, Any]) -> list[str]:
+def _contents(blocks: list[Block], described: dict[str, Any]) -> list[str]:
     """For each block, a digest of the games and runs in it."""
     made = [digest([name, of]) for name, places in described.items() for of in places.values()]
     return [
-        digest([[made[setting], int(run)] for setting, run in block.members])
-        for block in asked.blocks
+        digest([[made[setting], int(run)] for setting, run in block.members]) for block in blocks
     ]

@@ -15,7 +15,19 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio import cli
-from jaxbio.commands import reproduce, run, specs, sweep_file
+from jaxbio.commands import (
+    advise,
+    beyond,
+    guarantees,
+    phase,
+    rates,
+    regimes,
+    reproduce,
+    run,
+    specs,
+    sweep_file,
+    tuning,
+)
 from jaxbio.experiments.experiment import Options
 from jaxbio.lab.beyond import play_beyond
 from jaxbio.lab.regimes import play_regimes
@@ -140,6 +152,10 @@ def test_sweep_of_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
         ("horison = 3", "'horison'"),
         ("horizon = 3", "table [environment]"),
         ("[environment]\nname='paper-utility'\n[learners.a]\nnom='exp3'", "must have a name"),
+        ("learners = 1\n[environment]\nname='x'", "must have a table [learners], but it says"),
+        ("environment = 'x'\n[learners.a]\nname='b'", "must have a table [environment], but it"),
+        ("axes = 1\n[environment]\nname='x'\n[learners.a]\nname='b'", "a table [axes], but it"),
+        ("[environment]\nname='x'\n[learners]\na = 1", "must have a table [learners.a], but it"),
     ],
 )
 def test_a_file_that_says_nothing(
@@ -204,6 +220,91 @@ def test_a_figure_that_cannot_be_written_is_refused_before_anything_is_played(
     with pytest.raises(SystemExit):
         cli.main(["run", "paper-stochastic", "ucb1", "--figure", "x.foo"])
     assert "'x.foo' must end in one of .png, .pdf, .svg" in capsys.readouterr().err
+
+
+@pytest.fixture
+def nothing_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever plays raises: a command that is refused never gets there."""
+
+    def played(*_: object, **__: object) -> None:
+        raise AssertionError("played")
+
+    for module in (run, sweep_file, reproduce, tuning, advise, phase, regimes, beyond, rates):
+        for name in ("simulate", "sweep", "EXPERIMENTS", "tune", "advise", "phase_diagram",
+                     "play_regimes", "play_beyond", "measure_rates"):  # fmt: skip
+            monkeypatch.setattr(module, name, played, raising=False)
+    monkeypatch.setattr(guarantees, "check_guarantees", played)
+
+
+WITH_FIGURE = {
+    "run": ["run", "paper-stochastic", "ucb1"],
+    "tune": ["tune", "paper-utility", "ucb1", "--param", "exploration=2"],
+    "advise": ["advise", "--actions", "3", "--states", "3"],
+}
+STUDIES = {name: [name] for name in ("phase", "regimes", "beyond", "guarantees", "rates")}
+
+
+@pytest.mark.parametrize("command", WITH_FIGURE)
+def test_the_place_of_a_figure_is_tried_first(
+    command: str,
+    nothing_played: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.png").mkdir()
+    (tmp_path / "file").write_text("")
+    words = [*WITH_FIGURE[command], "--figure"]
+    assert "--figure must be a file, but folder.png is a folder" in failed(
+        capsys, *words, "folder.png"
+    )
+    assert "--figure cannot be written: file is not a folder" in failed(
+        capsys, *words, "file/a.png"
+    )
+    assert "File name too long" in failed(capsys, *words, f"{'x' * 300}.png")
+    with pytest.raises(AssertionError, match="played"):
+        cli.main([*words, "new/folder/a.png"])
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder.png"]
+
+
+@pytest.mark.parametrize("command", [*STUDIES, "reproduce", "tune"])
+def test_the_folder_of_a_study_is_tried_first(
+    command: str, nothing_played: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    words = {**WITH_FIGURE, "reproduce": ["reproduce", "1"]}.get(command, [command])
+    for folder in (tmp_path / "file", tmp_path / "file" / "inside"):
+        said = failed(capsys, *words, "--folder", str(folder))
+        assert f"--folder cannot be written: {tmp_path / 'file'} is not a folder" in said
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ('"."', "output must be a file, but . is a folder"),
+        ('""', "output must be a file, but . is a folder"),
+        ('"grid.toml/a.nc"', "output cannot be written: grid.toml is not a folder"),
+        ("3", "output must be the name of a file, but got 3"),
+    ],
+)
+def test_the_output_of_a_sweep_is_tried_first(
+    output: str,
+    message: str,
+    nothing_played: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = CONFIG.replace('"{output}"', output).replace('store = "{store}"', "")
+    Path("grid.toml").write_text(config)
+    assert message in failed(capsys, "sweep", "grid.toml")
+    Path("grid.toml").write_text(CONFIG.format(store="s", output="new/a.nc"))
+    with pytest.raises(AssertionError, match="played"):
+        cli.main(["sweep", "grid.toml"])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["grid.toml"]
 
 
 def test_a_law_with_the_wrong_numbers_is_named(capsys: pytest.CaptureFixture[str]) -> None:

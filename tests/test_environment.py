@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import jax
@@ -304,3 +305,41 @@ def test_padded_twice_is_padded_once() -> None:
 def test_a_table_of_states_takes_the_number_of_states_from_the_losses() -> None:
     env = jb.Environment(jb.TableMapping([[0, 1]]), jb.BernoulliLosses([0.1] * 6), jb.FixedDelay(0))
     assert env.num_states == 6
+
+
+LARGE = {
+    "hard-states": {"horizon": 10**9},
+    "hard-delay": {"horizon": 10**9},
+    "hard-adversarial": {"horizon": 10**9},
+    "hard-actions": {"actions": 10**9},
+    "paper-utility": {"states": 10**9},
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_table_without_room_is_refused_before_it_is_made(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("allocated")
+
+    monkeypatch.setattr("jaxbio.memory.free_memory", lambda: 2e9)
+    for function in ("arange", "full", "ones", "zeros", "tile", "stack"):
+        monkeypatch.setattr(np, function, never)
+    with pytest.raises(
+        MemoryError, match=r"1,000,000,000 .* takes .* GB while it is made"
+    ) as found:
+        jb.make_environment(name, **LARGE[name])
+    assert isinstance(found.value, ValueError)
+    assert "use a shorter horizon, or fewer states or actions" in str(found.value)
+
+
+def test_no_table_is_larger_than_what_it_is_made_for() -> None:
+    """Not S times S for S states, nor a whole block of a delay for few rounds."""
+    tracemalloc.start()
+    jb.make_environment("paper-utility", states=4000)
+    jb.make_environment("hard-adversarial", horizon=100, delay=2_000_000)
+    jb.make_environment("hard-adversarial", horizon=100, delay=2**30)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 5_000_000

@@ -25,6 +25,7 @@ import optax
 import pytest
 
 import jaxbio as jb
+from jaxbio import memory
 from jaxbio import sources as code
 from jaxbio import surroundings as around
 from jaxbio.bytecode import constant
@@ -286,7 +287,8 @@ def test_precision_and_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # What keeps, names, compares and labels results. None of it decides what is played.
 KEEP = {
-    "bytecode", "claims", "dataset", "files", "fingerprint", "sources", "store", "surroundings",
+    "bytecode", "claims", "dataset", "files", "fingerprint", "footprint", "memory", "sources", "store",
+    "surroundings",
     "traces",
 }  # fmt: skip
 
@@ -373,15 +375,15 @@ def test_limits_of_a_container_count(kind: str, tmp_path: Path) -> None:
     groups, mount, (most, used, back) = LIMITS[kind]
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/meminfo").write_text("MemTotal: 9000 kB\nMemAvailable:  8000 kB\n")
-    assert around.free_memory(tmp_path) == 8000 * 1024
+    assert memory.free_memory(tmp_path) == 8000 * 1024
     (tmp_path / "proc/self/cgroup").write_text(groups)
     own = tmp_path / "sys/fs/cgroup" / mount / "job" / "step"
     own.mkdir(parents=True)
     for name, text in {most: "5000", used: "3000", "memory.stat": f"anon 7\n{back} 100\n"}.items():
         (own / name).write_text(text)
-    assert around.free_memory(tmp_path) == 2100
+    assert memory.free_memory(tmp_path) == 2100
     (own / most).write_text("max")
-    assert around.free_memory(tmp_path) == 8000 * 1024
+    assert memory.free_memory(tmp_path) == 8000 * 1024
     for name, text in {most: "900", used: "1000"}.items():  # of the group above
         (own.parent / name).write_text(text)
-    assert around.free_memory(tmp_path) == 0
+    assert memory.free_memory(tmp_path) == 0

@@ -12,9 +12,9 @@ import jaxbio
 
 ROOT = Path(jaxbio.__file__).parent
 CODE = ("sources", "bytecode", "fingerprint", "traces")  # what counts as the same code
-TOOLS = ("ops", "ring", "rng", "checks", "batching", "kernel", "files")
+TOOLS = ("ops", "ring", "rng", "checks", "batching", "kernel", "files", "memory")
 DRIVERS = (
-    "simulate", "surroundings", "moments", "grid", "schedule", "store",
+    "simulate", "surroundings", "moments", "footprint", "grid", "schedule", "store",
     "claims", "playing", "dataset", "sweep",
 )  # fmt: skip
 LAYERS = (  # each may import from the layers above it, and from its own where the layer is open

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import optax
 import pytest
 
 import jaxbio as jb
-from jaxbio import workers
+from jaxbio import blocks, workers
 from jaxbio.core import float_dtype
 
 ENV = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(5))
@@ -163,3 +164,80 @@ def test_a_limit_ends_with_its_block() -> None:
     with workers.time_limit(0):
         pass
     assert jb.simulate(ENV, jb.UCB1(), horizon=20, runs=2, progress=False).final_regret.size == 2
+
+
+DOOR: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "a word for a bar": ({"progress": "abc"}, TypeError, "progress must be True or False"),
+    "no number of bytes": ({"memory": "2GB"}, TypeError, "memory must be a number"),
+    "bytes below 0": ({"memory": -5}, ValueError, "memory must be greater than 0"),
+    "an array of bytes": ({"memory": np.ones(2)}, TypeError, "memory must be a number"),
+    "a word for runs": ({"runs": "8"}, TypeError, "runs must be an integer"),
+    "no rounds": ({"rounds": 0}, ValueError, "rounds must be at least 1"),
+    "a seed too large": ({"seed": 2**32}, ValueError, "seed must be in"),
+}
+
+
+@pytest.mark.parametrize("what", DOOR)
+def test_errors_at_the_front_door(what: str) -> None:
+    options, kind, message = DOOR[what]
+    with pytest.raises(kind, match=message):
+        jb.simulate(ENV, jb.UCB1(), **({"horizon": 50, "runs": 2, "progress": False} | options))
+
+
+def test_more_recorded_rounds_than_there_are_are_all_rounds() -> None:
+    found = jb.rollout(ENV, jb.UCB1(), 0, 50, rounds=2**30)
+    np.testing.assert_array_equal(found.rounds, np.arange(1, 51))
+
+
+def test_more_rounds_than_can_be_recorded_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jaxbio.memory.free_memory", lambda: 1e9)
+    with pytest.raises(MemoryError, match=r"rounds=1,000,000,000 takes .* use fewer rounds="):
+        jb.simulate(ENV, jb.UCB1(), horizon=10**9, rounds=10**9, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("delay", "options", "remedy"),
+    [
+        (10**7, {"runs": 16}, "use fewer workers=, a smaller width="),
+        (5, {"runs": 10**9}, "use fewer rounds= or runs="),
+    ],
+)
+def test_games_without_room_are_refused(delay: int, options: dict[str, Any], remedy: str) -> None:
+    env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(delay))
+    learner = jb.make_learner("metabio")
+    tracemalloc.start()
+    with pytest.raises(MemoryError, match=r"simulate: .* more than the 4 GB there are") as found:
+        jb.simulate(
+            env, learner, horizon=2 * 10**7, memory=4e9, workers=1, progress=False, **options
+        )
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert remedy in str(found.value)
+    assert most < 20_000_000
+
+
+def test_memory_that_earlier_games_have_left_is_given_back_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Memory is kept for the next block of a program: it must not be missing to another one."""
+    given_back: list[bool] = []
+    monkeypatch.setattr("jaxbio.schedule.give_back_memory", lambda: given_back.append(True))
+    monkeypatch.setattr("jaxbio.memory.free_memory", lambda: 1e12 if given_back else 1e3)
+    jb.simulate(ENV, jb.UCB1(), horizon=50, runs=2, progress=False)
+    assert given_back == [True]
+
+
+def test_spare_memory_is_given_back() -> None:
+    jb.simulate(ENV, jb.UCB1(), horizon=50, runs=2, progress=False)
+    assert any(player.spare for player in blocks._players.values())
+    blocks.give_back_memory()
+    assert not any(player.spare for player in blocks._players.values())
+
+
+def test_sizes_of_what_is_no_environment() -> None:
+    nothing: Any = None
+    with pytest.raises(TypeError, match="env must be an Environment, but got None"):
+        jb.ring_sizes(nothing, 50)
+    word: Any = "a"
+    with pytest.raises(TypeError, match="ring_depth must be an integer, but got 'a'"):
+        jb.rollout(ENV, jb.UCB1(), 0, 50, ring_depth=word)

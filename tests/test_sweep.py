@@ -8,6 +8,8 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
-from sweeping import HERE, SMALL, is_played_alike, same, small, small_alone, utility
+from sweeping import BLOCKS, HERE, SMALL, is_played_alike, same, small, small_alone, utility
 
 import jaxbio as jb
 from jaxbio import dataset, netcdf
@@ -23,7 +25,7 @@ from jaxbio.grid import group, make_grid
 from jaxbio.moments import merged, moments
 from jaxbio.playing import _Tally
 from jaxbio.rollout import begin
-from jaxbio.schedule import Job, cut_into_blocks
+from jaxbio.schedule import Job, cut, make_blocks
 from jaxbio.store import Store
 
 COMPILED: list[str] = []
@@ -168,7 +170,8 @@ def labelled(facts: dict[str, dict[str, Any]]) -> xr.Dataset:
     learners = {label: jb.make_learner("dada-exp3") for label in facts}
     grid = make_grid(utility(), learners, {}, HORIZON)
     job = Job(grid, 2, 0, 1, "finals", True)
-    blocks = cut_into_blocks(group(grid.settings), job, 2)
+    groups = group(grid.settings)
+    blocks = make_blocks(groups, cut(groups, job, 2), job.runs)
     names = [grid.settings[block.members[0, 0]].label for block in blocks]
     kept = [{f"info.{name}": x for name, x in facts[label].items()} for label in names]
     return dataset.label(grid, blocks, kept.__getitem__, job, np.empty(0), {})
@@ -514,6 +517,8 @@ DOOR: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a quantile twice": ({"quantiles": [0.5, 0.5]}, ValueError, "different, but got [0.5, 0.5]"),
     "a word for seconds": ({"checkpoint": "x"}, TypeError, "checkpoint must be a number, but got"),
     "seconds below 0": ({"checkpoint": -1}, ValueError, "checkpoint must be at least 0, but got"),
+    "a word for quantiles": ({"quantiles": "0.1"}, TypeError, "quantiles must be numbers in"),
+    "truth for quantiles": ({"quantiles": [True]}, TypeError, "quantiles must be numbers in"),
     "a word for bytes": ({"memory": "2GB"}, TypeError, "memory must be a number, but got '2GB'"),
     "no number of bytes": ({"memory": float("nan")}, ValueError, "memory must be greater than 0"),
     "bytes below 0": ({"memory": -5}, ValueError, "memory must be greater than 0, but got -5.0"),
@@ -591,22 +596,34 @@ def test_arrays_of_jax_and_whole_floats_as_axes() -> None:
     assert grid.labels("delay") == [2, 9]
 
 
+MANY_MOMENTS = {"axes": {"delay": range(29)}, "horizon": 999, "rounds": 999, "keep": "moments"}
+
+
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
-        ({"rounds": 300}, "use keep='moments' or fewer rounds="),
-        ({"axes": {"delay": range(1, 99)}, "keep": "moments", "width": 1}, "use keep='finals'"),
+        ({"rounds": 300, "runs": 99}, "use keep='moments' or fewer rounds="),
+        (MANY_MOMENTS, "use keep='finals' or fewer rounds="),
         ({"keep": "finals", "runs": 4000}, "use fewer runs=, or several sweeps"),
-        ({"axes": {"delay": [200]}, "keep": "finals"}, "use a smaller width= or fewer workers="),
+        ({"keep": "finals", "axes": {"delay": range(99)}}, "use fewer runs=, or several sweeps"),
+        ({"axes": {"delay": [200]}, "keep": "finals"}, "use fewer workers=, a smaller width="),
     ],
 )
-def test_what_cannot_fit_is_refused_with_the_remedy(options: dict[str, Any], remedy: str) -> None:
+@pytest.mark.parametrize("share", [0.01, 0.99])
+def test_what_cannot_fit_is_refused_with_the_remedy(
+    options: dict[str, Any], remedy: str, share: float
+) -> None:
+    """Before there are any settings where that is enough to know, else when all are there."""
+    options = {"workers": 1} | options
+    plan = jb.plan_sweep(**(SMALL | options))
     before = len(COMPILED)
     with pytest.raises(MemoryError) as caught:
-        small(memory=1000, **options)
-    assert "more than the 1 kB there are" in str(caught.value)
-    assert remedy in str(caught.value)
+        small(memory=share * plan.bytes, **options)
+    assert "there are; use " in str(caught.value)
     assert len(COMPILED) == before
+    if share > 0.9:
+        assert str(plan) in str(caught.value)
+        assert remedy in str(caught.value)
 
 
 def test_a_plan_says_what_it_takes_and_compiles_nothing() -> None:
@@ -624,16 +641,18 @@ def test_a_plan_says_what_it_takes_and_compiles_nothing() -> None:
 
 @pytest.mark.parametrize("name", jb.learner_names())
 def test_a_plan_counts_what_a_learner_remembers(name: str) -> None:
-    """Everything that a block carries from round to round, by itself and in the plan."""
+    """Everything that a block carries from round to round, by itself and in the plan: a block of 16
+    runs has room for 32.
+    """
     env, width = utility(2000), 16
     grid = make_grid(env, {name: jb.make_learner(name)}, {}, 3000)
     (found,) = group(grid.settings)
     real = jax.eval_shape(begin, found.games[0])
-    carried = width * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(real))
+    carried = 32 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(real))
     plan = jb.plan_sweep(
         env, {name: jb.make_learner(name)}, {}, horizon=3000, width=width, runs=16, workers=1
     )
-    assert carried <= plan.bytes_at_work <= 2 * carried + 1_000_000
+    assert carried <= plan.bytes_at_work <= 1.2 * carried + 1_000_000
     two = jb.plan_sweep(
         env, {name: jb.make_learner(name)}, {}, horizon=3000, width=width, runs=32, workers=2
     )
@@ -647,6 +666,194 @@ def test_blocks_of_a_learner_that_remembers_much_are_narrow() -> None:
         workers=1,
     )  # fmt: skip
     assert 1e7 < plan.bytes_at_work < 3e8
+
+
+def test_a_deep_ring_is_planned_as_it_is_and_refused() -> None:
+    """16 runs with losses 10^7 rounds late: one int32 pair for each of 4^12 rounds and 32 runs."""
+    arguments: dict[str, Any] = {
+        "environment": jb.make_environment("paper-stochastic", delays=jb.FixedDelay(10**7)),
+        "learners": {"metabio": jb.make_learner("metabio")},
+        "axes": {},
+        "horizon": 2 * 10**7,
+        "runs": 16,
+        "workers": 1,
+    }
+    assert jb.plan_sweep(**arguments).bytes_at_work == pytest.approx(32 * 8 * 4**12, rel=0.01)
+    with pytest.raises(MemoryError, match=r"at work 4.3 GB.* more than the 4 GB there are"):
+        jb.sweep(**arguments, memory=4e9, progress=False)
+    stored = jb.plan_sweep(**arguments, store="never")  # written, a block is there a second time
+    assert stored.bytes_at_work == pytest.approx(2 * 32 * 8 * 4**12, rel=0.01)
+
+
+def test_a_plan_counts_what_a_round_makes_on_the_way() -> None:
+    """NSD-UCRL2 sorts the states of every action by every other: K S^2 numbers of each run."""
+    env = jb.make_environment("paper-utility", actions=3, states=200, delays=jb.FixedDelay(9))
+    learners = {"nsd": jb.make_learner("nsd-ucrl2")}
+    plan = jb.plan_sweep(env, learners, {}, horizon=100, runs=32, workers=1)
+    assert 32 * 3 * 200**2 * 4 <= plan.bytes_at_work <= 2 * 32 * 3 * 200**2 * 4
+
+
+PEAK = """
+import re
+from pathlib import Path
+import jax, jax.numpy as jnp, jaxbio as jb
+
+def peak():  # not of the operating system's `resource`: that begins at the peak of the parent
+    return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+@jb.pytree
+class Hoarder:  # 16 numbers for every loss on its way
+    def init(self, known):
+        return jnp.zeros(())
+    def act(self, state, t, u):
+        return jnp.int32(0), (u,) * 16
+    def learn(self, state, t, play, arrivals):
+        return state + jnp.sum(arrivals.play.ticket[3]), play.ticket
+
+jax.block_until_ready(jnp.zeros(1))
+before = peak()
+arguments = dict(
+    environment=jb.make_environment("paper-stochastic", delays=jb.FixedDelay(250_000)),
+    learners={"hoarder": Hoarder()},
+    axes={}, horizon=270_000, runs=16, workers=1, progress=False,
+)
+plan = jb.plan_sweep(**arguments)
+jb.sweep(**arguments)
+print(peak() - before, plan.bytes)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="where peaks are told")
+def test_a_plan_is_what_a_process_takes() -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    said = subprocess.run(
+        [sys.executable, "-c", PEAK], env=environment, capture_output=True, text=True, check=True
+    )
+    peak, planned = map(int, said.stdout.split())
+    assert 0.9 * planned <= peak <= 1.25 * planned
+
+
+# --- planning: counted first, allocated later
+
+
+@pytest.fixture
+def little_memory() -> Iterator[Callable[[], int]]:
+    """The most bytes that Python and NumPy have held so far."""
+    tracemalloc.start()
+    yield lambda: tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+
+def many(**options: Any) -> dict[str, Any]:
+    one = {"axes": {}, "environment": utility(9), "width": None, "keep": "finals"}
+    return SMALL | one | options
+
+
+def test_a_billion_runs_are_planned_and_refused(little_memory: Callable[[], int]) -> None:
+    plan = jb.plan_sweep(**many(runs=10**9))
+    assert (plan.runs, plan.rounds) == (10**9, 300 * 10**9)
+    assert plan.bytes_of_result > 8 * 9 * 10**9
+    assert plan.blocks >= 10**9 / (128 * 32)
+    with pytest.raises(MemoryError, match=r"1,000,000,000 runs; result at least 1\d\d GB"):
+        jb.sweep(**many(runs=10**9, memory=1e9))
+    assert little_memory() < 20_000_000
+
+
+def test_planning_does_not_look_at_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million runs of many recorded rounds: the stops of a block are made once, not in each."""
+    schedule: Any = sys.modules["jaxbio.schedule"]
+    asked: list[int] = []
+    stops_of = schedule.stops_of
+    watched = lambda points: asked.append(len(points)) or stops_of(points)  # noqa: E731
+    monkeypatch.setattr(schedule, "stops_of", watched)
+    plan = jb.plan_sweep(**many(runs=10**6, horizon=10**5, rounds=1000))
+    assert plan.blocks > 1000
+    assert len(asked) <= 3
+
+
+def test_settings_are_counted_before_they_are_made(little_memory: Callable[[], int]) -> None:
+    def never(delay: int, states: int) -> Any:
+        raise AssertionError("made")
+
+    axes = {"delay": range(10**4), "states": range(10**4)}
+    for call in (jb.sweep, jb.plan_sweep):
+        with pytest.raises(MemoryError, match=r"sweep: 100,000,000 settings.*several sweeps"):
+            call(**many(environment=never, axes=axes, memory=1e9))
+        with pytest.raises(MemoryError, match=r"axis 'delay' of 1,000,000,000,000 values"):
+            call(**many(environment=never, axes={"delay": range(10**12)}, memory=1e9))
+    assert little_memory() < 20_000_000
+
+
+def test_settings_are_counted_while_they_are_made() -> None:
+    """Each holds a table of its own."""
+    made: list[int] = []
+
+    def tables(delay: int) -> jb.Environment:
+        made.append(delay)
+        mapping = jb.TableMapping(np.zeros((10_000, 2), int))
+        return jb.Environment(mapping, jb.BernoulliLosses([0.1, 0.9]), jb.FixedDelay(delay))
+
+    with pytest.raises(MemoryError, match=r"its first settings take .* more than the 5 MB"):
+        jb.plan_sweep(**many(environment=tables, axes={"delay": range(500)}, memory=5e6))
+    assert 10 < len(made) < 100
+
+
+def test_a_wrong_number_of_runs_is_seen_before_settings_are_made() -> None:
+    def never(delay: int) -> Any:
+        raise AssertionError("made")
+
+    with pytest.raises(ValueError, match="runs must be at least 1"):
+        jb.sweep(**many(environment=never, axes={"delay": [1, 2]}, runs=0))
+
+
+@pytest.mark.parametrize("runs", [1, 5, 40, 300])
+@pytest.mark.parametrize("width", [None, 7])
+def test_blocks_are_those_that_were_counted(runs: int, width: int | None) -> None:
+    axes = {"delay": [2, 9], "states": [2, 4, 5], "horizon": [50, 90]}
+    grid = make_grid(utility, {"dada": DADA, "metabio": metabio(0.1)}, axes, None)
+    job = Job(grid, runs, 0, 10, "finals", True)
+    groups = group(grid.settings)
+    cuts = cut(groups, job, width)
+    blocks = make_blocks(groups, cuts, runs)
+    assert len(blocks) == sum(one.count(runs) for one in cuts)
+    pairs = [tuple(pair) for block in blocks for pair in block.members.tolist()]
+    assert sorted(pairs) == [(i, run) for i in range(len(grid.settings)) for run in range(runs)]
+    for block in blocks:
+        games = block.games if block.stacked else block.games * len(block.members)
+        for game, (setting, _) in zip(games, block.members, strict=True):
+            assert game.known.horizon == grid.settings[setting].horizon
+            assert game.env.delays.d == grid.settings[setting].env.delays.d
+
+
+def test_what_settings_share_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    grids: Any = sys.modules["jaxbio.grid"]
+    calls: list[str] = []
+
+    def watch(name: str) -> None:
+        real = getattr(grids, name)
+        monkeypatch.setattr(
+            grids, name, lambda *args, **named: calls.append(name) or real(*args, **named)
+        )
+
+    for name in ("make_game", "parts", "check_players"):
+        watch(name)
+    axes = {"delay": [2, 5, 9], "delta": [0.1, 0.2, 0.3, 0.4]}
+    grid = make_grid(utility, {"metabio": metabio}, axes, 50)
+    group(grid.settings)
+    grids.describe(grid.settings)
+    assert len(grid.settings) == 12
+    assert [calls.count(name) for name in ("make_game", "parts", "check_players")] == [3, 7, 6]
+
+
+def test_what_is_kept_of_a_block_is_no_view_of_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    playing: Any = sys.modules["jaxbio.playing"]
+    real, kept = playing._kept, []
+    monkeypatch.setattr(playing, "_kept", lambda *args: kept.append(real(*args)) or kept[-1])
+    small(keep="finals")
+    assert len(kept) == BLOCKS
+    held = [array.nbytes if array.base is None else array.base.nbytes
+            for arrays in kept for array in arrays.values()]  # fmt: skip
+    assert sum(held) == sum(array.nbytes for arrays in kept for array in arrays.values())
 
 
 # --- programs
@@ -751,3 +958,15 @@ def test_a_terminal_gets_a_bar_that_counts_rounds(
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     small(progress=True, processes=(1, 2), store=tmp_path)
     assert terminal.getvalue() == ""
+
+
+def test_a_terminal_sees_settings_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jaxbio.grid.PATIENCE", 0)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    jb.plan_sweep(**SMALL)
+    assert terminal.getvalue() == ""
+    jb.plan_sweep(**SMALL | {"progress": True})
+    said = terminal.getvalue()
+    assert "settings made" in said
+    assert "settings grouped" in said
+    assert "/6" in said

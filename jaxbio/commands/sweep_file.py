@@ -35,6 +35,7 @@ from typing import Any
 import xarray as xr
 
 from jaxbio.commands import specs
+from jaxbio.commands.files import try_file
 from jaxbio.learners.registry import make_learner
 from jaxbio.sweep import sweep
 
@@ -49,7 +50,7 @@ def read(path: Path) -> dict[str, Any]:
         config = tomllib.loads(path.read_text())
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from error
     for name in config:
         if name not in (*FORWARDED, *TABLES, "output"):
@@ -58,7 +59,25 @@ def read(path: Path) -> dict[str, Any]:
     for name in ("environment", "learners"):
         if name not in config:
             raise ValueError(f"{path} must have a table [{name}]")
+    for name in TABLES:
+        _check_table(path, name, config.get(name, {}))
+    for label, given in config["learners"].items():
+        _check_table(path, f"learners.{label}", given)
     return config
+
+
+def _check_table(path: Path, name: str, given: Any) -> None:
+    if not isinstance(given, dict):
+        raise ValueError(f"{path} must have a table [{name}], but it says {name} = {given!r}")
+
+
+def output(config: dict[str, Any], path: Path) -> Path:
+    """Where the result of a file goes: as it says, or beside it. Raises where that cannot be."""
+    given = config.get("output", str(path.with_suffix(".nc")))
+    if not isinstance(given, str) or "\0" in given:
+        raise ValueError(f"output must be the name of a file, but got {given!r}")
+    try_file("output", Path(given))
+    return Path(given)
 
 
 def play(config: dict[str, Any], progress: bool) -> xr.Dataset:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxbio import checks
+from jaxbio import checks, memory
 from jaxbio.environment.delays import FixedDelay
-from jaxbio.environment.environment import Environment
+from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.environment.losses import (
     BernoulliLosses,
     BlockBernoulliLosses,
@@ -65,9 +65,11 @@ def paper_utility(
     actions = checks.integer("actions", actions, 2)
     states = checks.integer("states", states, 2)
     reach, good = checks.number("reach", reach, 0, 1), checks.number("good", good, 0, 1)
+    _room_for(f"a mapping of {actions:,} actions to {states:,} states", actions * states)
     P = np.full((actions, states), (1 - reach) / (states - 1))
     P[:, 0] = reach
-    P[0] = np.eye(states)[0]
+    P[0] = 0
+    P[0, 0] = 1
     theta = np.ones(states)
     theta[0] = good
     delays = FixedDelay(100) if delays is None else delays
@@ -82,9 +84,10 @@ def hard_actions(
     Every action reaches the bad state with probability 1/2, the best one with 1/2 - e,
     e = sqrt(K / T) / 4 (delays: FixedDelay(0); they do not matter here).
     """
-    horizon = checks.integer("horizon", horizon, 1)
+    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
     actions = checks.integer("actions", actions, 2)
     best = checks.integer("best", best, 0, actions - 1)
+    _room_for(f"a mapping of {actions:,} actions to 2 states", 2 * actions)
     bad = np.full(actions, 0.5)
     bad[best] -= min(0.25, math.sqrt(actions / horizon) / 4)
     mapping = StochasticMapping(np.stack([bad, 1 - bad], axis=1))
@@ -101,10 +104,11 @@ def hard_states(
     one Bernoulli(1/2 - e 1[a = best]) per block and action is the loss of all its states, with
     e = sqrt(S' / (2 T ln(4/3))) / 4, at most 1/4.
     """
-    horizon = checks.integer("horizon", horizon, 1)
+    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
     states = checks.integer("states", states, 2)
     delay = checks.integer("delay", delay, 1)
     best = checks.integer("best", best, 0, 1)
+    _room_for(f"a table of {horizon:,} rounds and {states:,} states", 2 * horizon + states)
     block = min(states // 2, delay)
     shift = min(0.25, 0.25 * math.sqrt(block / (2 * horizon * math.log(4 / 3))))
     action_of = np.arange(states) % 2
@@ -123,9 +127,10 @@ def hard_delay(
     `seed`); what is learnt comes after the block is over. Rounds after the last of the
     min(S / 2, T / (d + 1)) blocks cost every action the same.
     """
-    horizon = checks.integer("horizon", horizon, 1)
+    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
     states = checks.integer("states", states, 2)
     delay = checks.integer("delay", delay, 0, horizon - 1)
+    _room_for(f"a table of {horizon:,} rounds and {states:,} states", 2 * horizon + states)
     blocks = min(states // 2, horizon // (delay + 1))
     first_loss = np.random.default_rng(checks.integer("seed", seed, 0)).integers(
         0, 2, size=states // 2
@@ -148,19 +153,25 @@ def hard_adversarial(
     `seed` once per block of d + 1 rounds, with means 1/2 - e and 1/2, e = sqrt((d + 1) / T) / 4.
     All runs share the coins: average over `seed`.
     """
-    horizon = checks.integer("horizon", horizon, 1)
+    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
     actions = checks.integer("actions", actions, 2)
     delay = checks.integer("delay", delay, 0)
     best = checks.integer("best", best, 0, actions - 1)
+    _room_for(f"a table of {horizon:,} rounds and {actions:,} actions", 2 * (horizon + actions))
     shift = min(0.25, math.sqrt((delay + 1) / horizon) / 4)
     blocks = -(-horizon // (delay + 1))
     coins = np.random.default_rng(checks.integer("seed", seed, 0)).random((blocks, 2)) < np.array(
         [0.5, 0.5 - shift]
     )
-    values = np.repeat(coins.astype(float), delay + 1, axis=0)[:horizon]
+    values = coins.astype(float)[np.arange(horizon) // (delay + 1)]
     P = np.tile([1.0, 0.0], (actions, 1))
     P[best] = [0.0, 1.0]
     return Environment(StochasticMapping(P), TableLosses(values), FixedDelay(delay))
+
+
+def _room_for(what: str, entries: int) -> None:
+    """Raise where a table of so many numbers cannot be made here."""
+    memory.refuse_table(what, entries, "a shorter horizon, or fewer states or actions")
 
 
 ENVIRONMENTS: dict[str, Callable[..., Environment]] = {

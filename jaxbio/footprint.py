@@ -1,0 +1,93 @@
+"""How many bytes a block of runs takes, read off the types of its game: nothing is compiled."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.extend import core as jex
+
+from jaxbio import checks
+from jaxbio.blocks import STOPS_PER_CALL, with_room
+from jaxbio.core import float_dtype
+from jaxbio.rollout import Game, begin, step, summary
+from jaxbio.traces import code_of, traced
+
+CURVE_BYTES = 48  # of a run and stop: two increments as they come and together, two sums
+
+
+class Types(NamedTuple):
+    """Of one run. carry: bytes of its ring and of what its learner remembers; scratch: of the
+    largest array that a round makes besides; facts: the names of what is reported.
+    """
+
+    carry: int
+    scratch: int
+    facts: tuple[str, ...]
+
+
+def types_of(game: Game) -> Types:
+    leaves, structure = jax.tree.flatten(game)
+    types = tuple((np.shape(leaf), np.result_type(leaf)) for leaf in leaves)
+    return _of_type(structure, types, str(float_dtype()), code_of(structure))
+
+
+@lru_cache(maxsize=64)
+def _of_type(structure: Any, types: Any, precision: str, code: Any) -> Types:
+    """Traced once for all games of a structure and its code (in each precision)."""
+    game = structure.unflatten([jax.ShapeDtypeStruct(*one) for one in types])
+    key, t = jax.ShapeDtypeStruct((2,), np.uint32), jax.ShapeDtypeStruct((), np.int32)
+    with traced(structure):
+        carry = jax.eval_shape(begin, game)
+        jaxpr = jax.make_jaxpr(step)(game, key, t, carry).jaxpr
+        facts = jax.eval_shape(summary, game, carry)
+    in_place = {(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves((carry, game))}
+    return Types(
+        sum(_bytes(leaf) for leaf in jax.tree.leaves(carry)),
+        _largest(jaxpr, in_place),
+        tuple(name for name in facts if name not in checks.FLAGS),
+    )
+
+
+def _largest(jaxpr: Any, in_place: set[Any]) -> int:
+    """Bytes of the largest array that a jaxpr makes, unless it has the type of one that is carried
+    on: those are changed in place.
+    """
+    made = [var.aval for eqn in jaxpr.eqns for var in eqn.outvars if hasattr(var.aval, "shape")]
+    own = [_bytes(aval) for aval in made if (aval.shape, aval.dtype) not in in_place]
+    inner = [
+        _largest(getattr(part, "jaxpr", part), in_place)
+        for eqn in jaxpr.eqns
+        for part in jex.jaxprs_in_params(eqn.params)
+    ]
+    return max([0, *own, *inner])
+
+
+def _bytes(leaf: Any) -> int:
+    return math.prod(leaf.shape) * leaf.dtype.itemsize
+
+
+def table_bytes(tree: Any) -> int:
+    """Of all arrays that a game, or a part of one, is made of."""
+    return sum(getattr(leaf, "nbytes", 8) for leaf in jax.tree.leaves(tree))
+
+
+def carried(game: Game, width: int, strips: int) -> int:
+    """Bytes of the memory in which a block is played, kept for the next one of its program."""
+    found, room = types_of(game), with_room(width, strips)
+    if strips == 1:
+        return found.carry * room
+    curves = 2 * STOPS_PER_CALL * float_dtype().itemsize + 8 * len(found.facts)
+    return found.carry * (room // strips) + curves * room
+
+
+def passing(game: Game, width: int, strips: int, stacked: bool, stops: int) -> int:
+    """Bytes that a block takes besides: its tables, here and on the device, what its rounds make on
+    the way, and its curves.
+    """
+    found, room = types_of(game), with_room(width, strips)
+    tables = table_bytes(game) * (room if stacked else 1)
+    return 2 * tables + found.scratch * (room // strips) + CURVE_BYTES * stops * room
