@@ -53,6 +53,7 @@ CROWDED, FIRST_CROWDED_CALL = (
 VECTOR = 16  # numbers in the longest vector of a CPU
 LARGE = 256  # numbers of a run
 PLAYERS_WITH_MEMORY = 8  # older ones give theirs back
+SPARE_BYTES = 1 << 28  # of one block: more than that is never kept for the next one
 LADDER = (4, 6, 64)  # arrivals of a round: a block takes the first of these that is enough
 
 
@@ -439,7 +440,7 @@ def _play_stretches(
         if checkpoint is not None and now != stops[-1]:
             checkpoint(Progress(now, carry, pieces))
     info = {name: _on_host(fact) for name, fact in facts.items()}
-    player.spare.append(carry)
+    _spare(player, carry)
     return Played(jax.tree.map(lambda *xs: np.concatenate(xs), *pieces), info)
 
 
@@ -456,13 +457,19 @@ def _play_whole(
     # Copies: the memory will be used again.
     increments = jax.tree.map(lambda x: _side_by_side(np.asarray(x)[:used, : len(stops)]), curve)
     info = {name: _on_host(fact)[:used].reshape(-1).copy() for name, fact in facts.items()}
-    player.spare.append(memory)
+    _spare(player, memory)
     return Played(increments, info)
 
 
 def _side_by_side(strips: np.ndarray) -> np.ndarray:
     """[strips, stops, runs] -> [stops, strips * runs]"""
     return np.concatenate(list(strips), axis=1)
+
+
+def _spare(player: Player, memory: Any) -> None:
+    """Keep the memory of a finished block for the next one."""
+    if sum(leaf.nbytes for leaf in jax.tree.leaves(memory)) <= SPARE_BYTES:
+        player.spare.append(memory)
 
 
 def _memory(player: Player) -> Any:

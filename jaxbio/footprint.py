@@ -44,7 +44,7 @@ def _of_type(structure: Any, types: Any, precision: str, code: Any) -> Types:
         carry = jax.eval_shape(begin, game)
         jaxpr = jax.make_jaxpr(step)(game, key, t, carry).jaxpr
         facts = jax.eval_shape(summary, game, carry)
-    in_place = {(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves((carry, game))}
+    in_place = {_size(leaf) for leaf in jax.tree.leaves((carry, game))}
     return Types(
         sum(_bytes(leaf) for leaf in jax.tree.leaves(carry)),
         _largest(jaxpr, in_place),
@@ -53,17 +53,21 @@ def _of_type(structure: Any, types: Any, precision: str, code: Any) -> Types:
 
 
 def _largest(jaxpr: Any, in_place: set[Any]) -> int:
-    """Bytes of the largest array that a jaxpr makes, unless it has the type of one that is carried
-    on: those are changed in place.
+    """Bytes of the largest array that a jaxpr makes, unless it has the size and type of one that is
+    carried on: those are changed in place, or seen in another shape.
     """
     made = [var.aval for eqn in jaxpr.eqns for var in eqn.outvars if hasattr(var.aval, "shape")]
-    own = [_bytes(aval) for aval in made if (aval.shape, aval.dtype) not in in_place]
+    own = [_bytes(aval) for aval in made if _size(aval) not in in_place]
     inner = [
         _largest(getattr(part, "jaxpr", part), in_place)
         for eqn in jaxpr.eqns
         for part in jex.jaxprs_in_params(eqn.params)
     ]
     return max([0, *own, *inner])
+
+
+def _size(leaf: Any) -> tuple[int, Any]:
+    return math.prod(leaf.shape), leaf.dtype
 
 
 def _bytes(leaf: Any) -> int:

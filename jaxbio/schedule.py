@@ -10,7 +10,14 @@ import jax
 import numpy as np
 
 from jaxbio import checks, memory, rng
-from jaxbio.blocks import PLAYERS_WITH_MEMORY, give_back_memory, is_one_call, stack, stops_of
+from jaxbio.blocks import (
+    PLAYERS_WITH_MEMORY,
+    SPARE_BYTES,
+    give_back_memory,
+    is_one_call,
+    stack,
+    stops_of,
+)
 from jaxbio.footprint import carried, passing, table_bytes, types_of
 from jaxbio.grid import HORIZON, RESERVED, Grid, Group, Outline, check_name
 from jaxbio.moments import Moments
@@ -252,7 +259,9 @@ def make_plan(
     settings, blocks = len(grid.settings), [one.count(job.runs) for one in cuts]
     points = sum(cells.size for cells in grid.cells.values())
     held = [carried(groups[one.group].games[0], one.width, one.strips) for one in cuts]
-    kept = sum(sorted(held)[-PLAYERS_WITH_MEMORY:])  # for the next block of the same program
+    small = sorted(size for size in held if size <= SPARE_BYTES)
+    kept = sum(small[-PLAYERS_WITH_MEMORY:])  # for the next block of the same program
+    kept += max((size for size in held if size > SPARE_BYTES), default=0)
     besides = max(_passing(groups[one.group], one, job) for one in cuts)
     besides += max(held) if stored else 0  # what is written of a block on its way
     games = sum(

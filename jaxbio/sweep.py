@@ -89,9 +89,9 @@ def sweep(
         It is also saved when it is stopped.
       processes: (index, count) of this process among those that share the work and the store; by
         default as `jax.distributed` says.
-      width, workers: runs per program, blocks in flight. They never change a run. Another width
-        adds up moments in another order, which may change their last bits, and cuts other blocks:
-        a store is of one width.
+      width, workers: runs per program, blocks in flight (where these are not given and do not fit
+        into memory, one). They never change a run. Another width adds up moments in another order,
+        which may change their last bits, and cuts other blocks: a store is of one width.
       memory: bytes that the sweep may take (default: what is free, control groups included).
       progress: say what it will take, and show a bar (of the planning too, where it takes long).
     Returns:
@@ -177,7 +177,7 @@ def _asked(
     limit = room.limit_of(memory)
     chosen = _checked_quantiles(quantiles)
     shares = _processes(processes, store)
-    workers = number_of_workers(workers)
+    most = number_of_workers(workers)
     folder = checked_path(store)
 
     def before_settings(outline: Outline) -> None:
@@ -190,10 +190,11 @@ def _asked(
     groups = group(grid.settings, shown)
     check_names(grid, groups)
     cuts = cut(groups, job, width)
-    plan = make_plan(grid, groups, cuts, job, workers, folder is not None)
-    return _Asked(
-        grid, job, groups, cuts, plan, chosen, folder, checkpoint, shares, workers, memory
-    )
+    plan = make_plan(grid, groups, cuts, job, most, folder is not None)
+    if workers is None and plan.bytes > limit:  # one block at a time may fit
+        most = 1
+        plan = make_plan(grid, groups, cuts, job, most, folder is not None)
+    return _Asked(grid, job, groups, cuts, plan, chosen, folder, checkpoint, shares, most, memory)
 
 
 def _checked_quantiles(quantiles: Any) -> np.ndarray:

@@ -287,9 +287,8 @@ def test_precision_and_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # What keeps, names, compares and labels results. None of it decides what is played.
 KEEP = {
-    "bytecode", "claims", "dataset", "files", "fingerprint", "footprint", "memory", "sources", "store",
-    "surroundings",
-    "traces",
+    "bytecode", "claims", "dataset", "files", "fingerprint", "footprint", "memory", "sources",
+    "store", "surroundings", "traces",
 }  # fmt: skip
 
 

@@ -241,3 +241,32 @@ def test_sizes_of_what_is_no_environment() -> None:
     word: Any = "a"
     with pytest.raises(TypeError, match="ring_depth must be an integer, but got 'a'"):
         jb.rollout(ENV, jb.UCB1(), 0, 50, ring_depth=word)
+
+
+def test_large_memory_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks.give_back_memory()
+    monkeypatch.setattr(blocks, "SPARE_BYTES", 100)
+    jb.simulate(ENV, jb.UCB1(), horizon=50, runs=2, progress=False)
+    assert not any(player.spare for player in blocks._players.values())
+
+
+def test_a_sweep_that_fits_with_one_worker_takes_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless somebody asks for more."""
+    monkeypatch.setattr("jaxbio.workers.os.sched_getaffinity", lambda _: {0, 1})
+    learners = {"a": jb.UCB1(), "b": jb.DAdaExp3()}
+
+    def planned(**options: Any) -> Any:
+        return jb.plan_sweep(ENV, learners, {}, horizon=50, runs=4, rounds=1, **options)
+
+    one, two = planned(workers=1), planned(workers=2)
+    between = (one.bytes + two.bytes) / 2
+    assert planned().bytes == two.bytes > one.bytes
+    assert planned(memory=between).bytes == one.bytes
+    arguments = {"horizon": 50, "runs": 4, "rounds": 1, "progress": False, "memory": between}
+    found = jb.sweep(ENV, learners, {}, **arguments)
+    np.testing.assert_array_equal(
+        found.final_regret.sel(learner="a"),
+        jb.simulate(ENV, jb.UCB1(), horizon=50, runs=4, rounds=1, progress=False).final_regret,
+    )
+    with pytest.raises(MemoryError, match="fewer workers="):
+        jb.sweep(ENV, learners, {}, workers=2, **arguments)
