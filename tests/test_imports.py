@@ -17,7 +17,7 @@ DRIVERS = (
     "claims", "playing", "dataset", "sweep",
 )  # fmt: skip
 LAYERS = (  # each may import from the layers above it, and from its own where the layer is open
-    ("core",),
+    ("core", "starting"),
     TOOLS,
     ("environment", "learners"),
     ("sizing",),
