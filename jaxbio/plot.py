@@ -25,6 +25,7 @@ from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from PIL import Image
 
+from jaxbio import checks
 from jaxbio.record import Result
 
 DPI = 160
@@ -343,7 +344,7 @@ def regret_curves(
     results: Mapping[str, Result], title: str = "", look: Look | None = None, note: str = ""
 ) -> Figure:
     """Mean regret over rounds for each named result, with a band of one standard deviation."""
-    look = look or Look()
+    look = _checked_curves(results, title, look, note)
     texts = {name: f"{name}  {r.final_regret.mean():,.0f}" for name, r in results.items()}
     figure, (axes,) = panels(
         [""], look, heading=title, note=note, right=room_for(texts.values()), height=3.4
@@ -360,6 +361,19 @@ def regret_curves(
     finish_regret(axes, max(int(result.rounds[-1]) for result in results.values()))
     label_ends(axes, ends, look)
     return figure
+
+
+def _checked_curves(results: Any, title: Any, look: Any, note: Any) -> Look:
+    if not checks.mapping("results", results, "names to Results"):
+        raise ValueError("results must have at least one Result, but it is empty")
+    for name, one in results.items():
+        if not isinstance(one, Result):
+            raise TypeError(f"results[{name!r}] must be a Result, but got {checks.shown(one)}")
+    for name, value in (("title", title), ("note", note)):
+        checks.text(name, value)
+    if look is not None and not isinstance(look, Look):
+        raise TypeError(f"look must be a Look, but got {checks.shown(look)}")
+    return Look() if look is None else look
 
 
 def finish_regret(axes: Axes, horizon: int) -> None:

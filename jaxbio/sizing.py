@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxbio import checks, ring
 from jaxbio.core import host, is_concrete
-from jaxbio.environment.environment import Environment
+from jaxbio.environment.environment import Environment, check_environment
 
 # Independent delays of one law bring one loss a round on average, so their number in a round has
 # lighter tails than Poisson(1) (Hoeffding 1956): a round needs more lanes with probability 1.1e-15.
@@ -28,6 +28,7 @@ def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
     delays get 16 lanes. Delays that crowd more than that raise a flag, and `simulate` plays the
     block again with twice as many.
     """
+    check_environment(env)
     checks.integer("horizon", horizon, 1)
     delays = env.delays
     if not all(is_concrete(leaf) for leaf in jax.tree.leaves(delays)):
@@ -72,6 +73,7 @@ def _rounded(most: int) -> int:
 
 def check_sizes(env: Environment, horizon: int, ring_depth: int, lanes: int) -> None:
     """Raise where a ring of these sizes could lose losses."""
+    checks.integer("ring_depth", ring_depth, 1)
     checks.integer("lanes", lanes, 1, ring.MAX_LANES)
     delays_known = all(is_concrete(leaf) for leaf in jax.tree.leaves(env.delays))
     needed = min(env.delays.longest(), horizon) + 1 if delays_known else 1

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbio import files
+from jaxbio import checks, files
 from jaxbio.fingerprint import refuse_unknown
 
 HEADER = "header"
@@ -33,16 +33,15 @@ CODE_CHANGED = (
 
 def part(store: str | os.PathLike[str] | None, name: str) -> Path | None:
     """Where one of several sweeps keeps its blocks; None where nothing is kept."""
-    return None if store is None else Path(store) / name
+    folder = checked_path(store)
+    return None if folder is None else folder / name
 
 
 def checked_path(store: Any) -> Path | None:
     """The folder of a store; None where nothing is kept."""
     if store is None:
         return None
-    if not isinstance(store, str | os.PathLike) or not str(store):
-        raise TypeError(f"store must be the path of a folder, but got {store!r}")
-    path = Path(store)
+    path = checks.path("store", store, "the path of a folder")
     if path.exists() and not path.is_dir():
         raise ValueError(f"store must be a folder, but {path} is a file")
     return path

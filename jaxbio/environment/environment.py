@@ -10,11 +10,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, as_arrays, host, is_concrete, library_of, pytree, set_field
+from jaxbio.core import (
+    Array,
+    Delays,
+    Losses,
+    Mapping,
+    as_arrays,
+    host,
+    is_concrete,
+    library_of,
+    pytree,
+    set_field,
+)
 from jaxbio.environment.mappings import TableMapping
 from jaxbio.ops import select
 
 MAX_HORIZON = 2**30
+OPTIONAL = ("in_force",)  # of the protocols: for a mapping with `costs`
 
 
 @pytree
@@ -30,9 +42,9 @@ class Environment:
     real_states: Any = None
 
     def __post_init__(self) -> None:
-        _check_part("mapping", self.mapping, "state", "StochasticMapping(P)")
-        _check_part("losses", self.losses, "loss", "BernoulliLosses(theta)")
-        _check_part("delays", self.delays, "delay", "FixedDelay(50)")
+        _check_part("mapping", self.mapping, Mapping, "StochasticMapping(P)")
+        _check_part("losses", self.losses, Losses, "BernoulliLosses(theta)")
+        _check_part("delays", self.delays, Delays, "FixedDelay(50)")
         mapping, slots = self.mapping, self.losses.num_states
         if isinstance(mapping, TableMapping) and mapping.num_states < slots:
             set_field(self, "mapping", dataclasses.replace(mapping, num_states=slots))
@@ -109,7 +121,7 @@ class Environment:
 
     def padded(self, slots: int) -> Environment:
         """The same problem in arrays of `slots` states: bit for bit the same games."""
-        slots = checks.integer("slots", slots, self.state_slots)
+        slots = checks.integer("slots", slots, self.state_slots, rng.INDICES)
         if slots == self.state_slots:
             return self
         return dataclasses.replace(
@@ -119,14 +131,24 @@ class Environment:
         )
 
 
-def _check_part(name: str, part: Any, method: str, example: str) -> None:
-    if not callable(getattr(part, method, None)):
-        raise TypeError(f"{name} must be such as {example}, but got {part!r}")
+def _check_part(name: str, part: Any, protocol: type, example: str) -> None:
+    """Raise where a part is none, a class, not a pytree, or lacks what its protocol asks for."""
+    wanted = [*getattr(protocol, "__annotations__", {}), *vars(protocol)]
+    wanted = [one for one in wanted if not one.startswith("_") and one not in OPTIONAL]
+    missing = [one for one in wanted if not checks.has(part, one)]
+    if isinstance(part, type) or len(missing) > len(wanted) / 2:
+        raise TypeError(f"{name} must be such as {example}, but got {checks.shown(part)}")
+    if missing:
+        raise TypeError(
+            f"{name} must be such as {example}, but {type(part).__name__} lacks "
+            f"{', '.join(missing)} (see jaxbio.core.{protocol.__name__})"
+        )
+    checks.is_pytree(name, part)
 
 
 def check_environment(env: Any) -> None:
     if not isinstance(env, Environment):
-        raise TypeError(f"env must be an Environment, but got {env!r}")
+        raise TypeError(f"env must be an Environment, but got {checks.shown(env)}")
 
 
 def sample_world(env: Environment, seed: Any, run: int, horizon: int) -> dict[str, np.ndarray]:

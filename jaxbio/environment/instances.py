@@ -127,7 +127,7 @@ def hard_delay(
     states = checks.integer("states", states, 2)
     delay = checks.integer("delay", delay, 0, horizon - 1)
     blocks = min(states // 2, horizon // (delay + 1))
-    first_loss = np.random.default_rng(checks.integer("seed", seed, 0)).integers(
+    first_loss = np.random.default_rng(checks.integer("seed", seed, 0, 2**64 - 1)).integers(
         0, 2, size=states // 2
     )
     theta = np.zeros(states)
@@ -154,9 +154,9 @@ def hard_adversarial(
     best = checks.integer("best", best, 0, actions - 1)
     shift = min(0.25, math.sqrt((delay + 1) / horizon) / 4)
     blocks = -(-horizon // (delay + 1))
-    coins = np.random.default_rng(checks.integer("seed", seed, 0)).random((blocks, 2)) < np.array(
-        [0.5, 0.5 - shift]
-    )
+    coins = np.random.default_rng(checks.integer("seed", seed, 0, 2**64 - 1)).random(
+        (blocks, 2)
+    ) < np.array([0.5, 0.5 - shift])
     values = np.repeat(coins.astype(float), delay + 1, axis=0)[:horizon]
     P = np.tile([1.0, 0.0], (actions, 1))
     P[best] = [0.0, 1.0]

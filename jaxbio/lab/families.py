@@ -43,18 +43,22 @@ def family_of(given: str | Callable[..., Any]) -> Family:
     if not callable(given):
         raise TypeError(
             f"family must be one of {', '.join(map(repr, FAMILIES))} or a function of actions, "
-            f"states and delays, but got {given!r}"
+            f"states and delays, but got {checks.shown(given)}"
         )
     return Family(lambda actions, states, delays, _: given(actions, states, delays))
 
 
 def problem(family: Family, actions: int, states: int, delays: Any, instance: int) -> Environment:
     """One problem of a family; an error where that is not what it makes."""
-    made = family.build(actions, states, delays, instance)
+    try:
+        made = family.build(actions, states, delays, instance)
+    except Exception as error:
+        error.add_note(f"family({actions}, {states}, {checks.shown(delays)})")
+        raise
     if not isinstance(made, Environment):
         raise TypeError(
             f"family must make an Environment, but for {actions} actions, {states} states and "
-            f"delays {delays} it made {made!r}"
+            f"delays {checks.shown(delays)} it made {checks.shown(made)}"
         )
     if (made.num_actions, made.num_states) != (actions, states):
         raise ValueError(
