@@ -1,6 +1,6 @@
 """jaxbio: delayed bandits with intermediate observations, many games side by side in JAX."""
 
-from jaxbio import theory
+from jaxbio import starting, theory  # noqa: F401  starting is to be first, see there
 from jaxbio.compare import compare, compare_points
 from jaxbio.comparison import Comparison, Row
 from jaxbio.core import Arrivals, Known, Learner, Play, pytree, static

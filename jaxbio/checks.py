@@ -9,7 +9,9 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,11 +20,55 @@ import numpy as np
 
 from jaxbio.core import Scheduled, is_concrete
 
+LONGEST = 200  # letters of a value in a message
+MOST = 2**31 - 1  # of an integer: programs count with 32 bits
 
-def choice(name: str, value: Any, options: Sequence[str]) -> str:
-    if value not in options:
+
+def shown(value: Any) -> str:
+    """A value for a message: its repr, cut where it is long, and its type where it has none."""
+    try:
+        text = repr(value)
+    except Exception:  # of a class of the user's, or an integer of more digits than Python prints
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def choice(name: str, value: Any, options: Sequence[Any]) -> Any:
+    try:
+        known = not isinstance(value, np.ndarray | jax.Array) and value in options
+    except Exception:  # of a class whose values cannot be compared with these
+        known = False
+    if not known:
         expected = ", ".join(repr(option) for option in options)
-        raise ValueError(f"{name} must be one of {expected}, but got {value!r}")
+        raise ValueError(f"{name} must be one of {expected}, but got {shown(value)}")
+    return value
+
+
+def path(name: str, value: Any, kind: str = "a path") -> Path:
+    """A name that a file or a folder can have."""
+    try:
+        given = os.fspath(value)
+        fine = isinstance(given, str) and given != "" and b"\0" not in os.fsencode(given)
+    except (TypeError, UnicodeEncodeError):  # no path; letters that the file system has no code for
+        fine = False
+    if not fine:
+        raise TypeError(f"{name} must be {kind}, but got {shown(value)}")
+    return Path(value)
+
+
+def mapping(name: str, value: Any, kind: str) -> dict[Any, Any]:
+    try:
+        found = dict(value) if isinstance(value, Mapping) else None
+    except Exception:  # of a class of the user's
+        found = None
+    if found is None:
+        raise TypeError(f"{name} must map {kind}, but got {shown(value)}")
+    return found
+
+
+def text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a text, but got {shown(value)}")
     return value
 
 
@@ -38,9 +84,9 @@ def number(
     """A finite number in an interval whose ends may be open."""
     if not is_concrete(value):
         return value
-    if isinstance(value, bool) or not _is_scalar(value):
-        raise TypeError(f"{name} must be a number, but got {value!r}")
-    result = float(value)
+    result = _as_float(value) if _is_scalar(value) else None
+    if result is None:
+        raise TypeError(f"{name} must be a number, but got {shown(value)}")
     fine = (low < result if open_low else low <= result) and (
         result < high if open_high else result <= high
     )
@@ -52,7 +98,8 @@ def number(
             expected = f"{'greater than' if open_low else 'at least'} {low:g}"
         else:
             expected = f"in {left}{low:g}, {high:g}{right}"
-        raise ValueError(f"{name} must be {expected}, but got {result!r}")
+        got = shown(result if math.isfinite(result) else value)
+        raise ValueError(f"{name} must be {expected}, but got {got}")
     return result
 
 
@@ -62,29 +109,50 @@ def probability_of_error(name: str, value: Any) -> Any:
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> Any:
+    """A whole number of any type, as an int; without a limit of its own at most `MOST`."""
     if not is_concrete(value):
         return value
-    if isinstance(value, bool) or not _is_scalar(value):
-        raise TypeError(f"{name} must be an integer, but got {value!r}")
-    as_float = float(value)
-    if not math.isfinite(as_float) or as_float != int(as_float):
-        raise ValueError(f"{name} must be an integer, but got {value!r}")
-    result = int(value)
-    if result < low or (high is not None and result > high):
-        expected = f"at least {low}" if high is None else f"in [{low}, {high}]"
-        raise ValueError(f"{name} must be {expected}, but got {result}")
+    if not _is_scalar(value):
+        raise TypeError(f"{name} must be an integer, but got {shown(value)}")
+    result = _whole(value)
+    if result is None:
+        raise ValueError(f"{name} must be an integer, but got {shown(value)}")
+    most = MOST if high is None else high
+    if not low <= result <= most:
+        open_end = high is None and result < low
+        expected = f"at least {low}" if open_end else f"in [{low}, {most}]"
+        raise ValueError(f"{name} must be {expected}, but got {shown(result)}")
     return result
 
 
 def increasing(name: str, values: Any, low: int) -> list[int]:
     """Integers at least `low`, one or more, each larger than the one before."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be a list of integers, but got {values!r}")
-    given = list(values)
+    given = several(name, values, "integers")
     found = [integer(f"each of {name}", value, low) for value in given]
     if not found or sorted(set(found)) != found:
-        raise ValueError(f"{name} must be increasing integers, but got {given}")
+        raise ValueError(f"{name} must be increasing integers, but got {shown(given)}")
     return found
+
+
+def several(name: str, values: Any, kind: str) -> list[Any]:
+    """The entries of a list, an array or another thing of known length, none of them a text."""
+    try:
+        listed = isinstance(values, Iterable) and isinstance(values, Sized)
+        single = isinstance(values, str | bytes | Mapping)
+        found = list(values) if listed and not single else None
+    except Exception:  # of an array without axes, or of a class of the user's
+        found = None
+    if found is None:
+        raise TypeError(f"{name} must be a list of {kind}, but got {shown(values)}")
+    return found
+
+
+def is_single(value: Any) -> bool:
+    """Has it no axes? Whatever NumPy cannot make an array of has some."""
+    try:
+        return np.ndim(value) == 0
+    except Exception:  # of rows of different lengths, or of a class of the user's
+        return False
 
 
 def array(name: str, value: Any, ndim: int, shape_words: str) -> Any:
@@ -96,11 +164,12 @@ def array(name: str, value: Any, ndim: int, shape_words: str) -> Any:
             )
         return value
     try:
-        if np.asarray(value).dtype.kind in "USO":
-            raise TypeError("not numbers")
-        result = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be an array {shape_words}, but got {value!r}") from error
+        given = np.asarray(value)
+        result = given.astype(np.float64) if _has_numbers(given.dtype) else None
+    except Exception:  # of NumPy, and of a class of the user's that says how it becomes an array
+        result = None
+    if result is None:
+        raise TypeError(f"{name} must be an array {shape_words}, but got {shown(value)}")
     if result.ndim != ndim:
         raise ValueError(f"{name} must have shape {shape_words}, but its shape is {result.shape}")
     if result.size == 0:
@@ -175,8 +244,22 @@ def rate_scale(name: str, value: Any) -> Any:
     if isinstance(value, Scheduled):
         return value
     if callable(value):
-        return Scheduled(value)
+        return Scheduled(_schedule(name, value))
     return number(name, value, 0, open_low=True)
+
+
+def _schedule(name: str, value: Any) -> Any:
+    """A function that makes a number of a round, as can be seen without playing one."""
+    expected = f"{name} must be a positive number, or a function that makes one of the round"
+    try:
+        with jax.numpy_dtype_promotion("standard"):  # which optax counts on
+            made = jax.eval_shape(value, jax.ShapeDtypeStruct((), jnp.int32))
+        fine = made.shape == () and _has_numbers(made.dtype)
+    except Exception as error:  # whatever the user's function raises
+        raise TypeError(f"{expected}, but {shown(value)} raised {error!r}") from error
+    if not fine:
+        raise TypeError(f"{expected}, but {shown(value)} makes {made}")
+    return value
 
 
 def long_enough(name: str, length: int, horizon: int) -> None:
@@ -194,18 +277,31 @@ def learner(name: str, value: Any) -> Any:
             f"{name} must be a learner, but got the class {value.__name__}: "
             f"give an instance, {value.__name__}()"
         )
-    missing = [m for m in ("init", "act", "learn") if not callable(getattr(value, m, None))]
+    wanted = ("init", "act", "learn")
+    missing = [one for one in wanted if not (has(value, one) and callable(getattr(value, one)))]
     if missing:
         raise TypeError(
-            f"{name} must be a learner with init, act and learn, but {value!r} lacks "
+            f"{name} must be a learner with init, act and learn, but {shown(value)} lacks "
             f"{', '.join(missing)}"
         )
+    is_pytree(name, value)
+    return value
+
+
+def has(value: Any, name: str) -> bool:
+    """Has it such an attribute, and can it be asked for it?"""
+    try:
+        return hasattr(value, name)
+    except Exception:  # of a class of the user's
+        return False
+
+
+def is_pytree(name: str, value: Any) -> None:
     if any(leaf is value for leaf in jax.tree.leaves(value)):
         raise TypeError(
             f"{name} must be a pytree, but {type(value).__name__} is not: "
             "decorate its class with jaxbio.pytree"
         )
-    return value
 
 
 def seed(value: Any) -> Any:
@@ -242,14 +338,39 @@ def flags(info: dict[str, Any]) -> None:
 
 def boolean(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, but got {value!r}")
+        raise TypeError(f"{name} must be True or False, but got {shown(value)}")
     return value
 
 
 def _is_scalar(value: Any) -> bool:
-    if isinstance(value, numbers.Real):
-        return True
-    return isinstance(value, np.ndarray | jax.Array) and value.ndim == 0
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        return value.ndim == 0 and value.dtype != bool and _has_numbers(value.dtype)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _has_numbers(dtype: Any) -> bool:
+    """Truth values, integers or floats: no texts, dates, complex numbers, keys or objects."""
+    return getattr(dtype, "kind", "") in ("b", "i", "u") or jnp.issubdtype(dtype, jnp.floating)
+
+
+def _as_float(value: Any) -> float | None:
+    """Infinity where the number is larger than any float; None where it is no number after all."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except Exception:  # of a class of the user's
+        return None
+
+
+def _whole(value: Any) -> int | None:
+    """None where it is not a whole number."""
+    plain = value.item() if isinstance(value, np.ndarray | np.generic | jax.Array) else value
+    try:
+        result = int(plain)
+        return result if result == plain else None
+    except Exception:  # of NaN and infinity, or of a class of the user's
+        return None
 
 
 def _index(where: tuple[int, ...]) -> str:

@@ -15,11 +15,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import shtab
 
-from jaxbio import __version__, netcdf
+from jaxbio import __version__, checks, netcdf, starting
 from jaxbio.commands import (
     advise,
     beyond,
@@ -50,14 +50,18 @@ from jaxbio.tune import tune
 
 USAGE, INTERRUPTED, UNREAD = 2, 130, 141
 PICTURES = (".png", ".pdf", ".svg")
+EXPECTED = (ValueError, TypeError, MemoryError, OSError, RuntimeError)
+LONGEST = 500  # letters of what the parser says
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser().parse_args(given)
-    _keep_programs()
+    options = argparse.Namespace(debug="--debug" in given)
     try:
+        starting.over()
+        options = parser().parse_args(given)
+        _keep_programs()
         files.try_places(options)
         options.command(options)
         sys.stdout.flush()
@@ -69,13 +73,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         again = [f"resume with: {shlex.join(['jaxbio', *given])}"] if notes else []
         print("\n" + "; ".join(["interrupted", *notes, *again]), file=sys.stderr)
         return INTERRUPTED
-    except (ValueError, TypeError, MemoryError, OSError, RuntimeError) as error:
+    except Exception as error:
         if options.debug:
             raise
-        notes = "; ".join(getattr(error, "__notes__", []))
-        print(f"jaxbio: {error}{f' ({notes})' if notes else ''}", file=sys.stderr)
+        print(f"jaxbio: {_said(error)}", file=sys.stderr)
         return USAGE if isinstance(error, ValueError | TypeError) else 1
     return 0
+
+
+def _said(error: Exception) -> str:
+    """An error in one line."""
+    notes = "; ".join(getattr(error, "__notes__", []))
+    text = str(error) or ("out of memory" if isinstance(error, MemoryError) else "")
+    if not isinstance(error, EXPECTED):  # a defect, of ours or of a function of the user's
+        text = f"{type(error).__name__}: {text} (unexpected: --debug shows where)"
+    return _line(f"{text} ({notes})" if notes else text)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and not how everything is used."""
+
+    def error(self, message: str) -> NoReturn:
+        shown = message if len(message) <= LONGEST else f"{message[:LONGEST]}..."
+        self.exit(USAGE, f"{self.prog}: {_line(shown)} (see {self.prog} --help)\n")
 
 
 def _kept(options: Any) -> list[str]:
@@ -96,7 +120,7 @@ def _keep_programs() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    whole = argparse.ArgumentParser(
+    whole = _Parser(
         prog="jaxbio",
         description="Delayed bandits with intermediate observations, many games side by side.",
         epilog="examples:\n"
@@ -197,8 +221,15 @@ def _figure(made: argparse.ArgumentParser) -> None:
     figure.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
+def _path(text: str) -> Path:
+    try:
+        return checks.path("the name", text)
+    except TypeError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _picture(text: str) -> Path:
-    path = Path(text)
+    path = _path(text)
     if path.suffix not in PICTURES:
         raise argparse.ArgumentTypeError(f"{text!r} must end in one of {', '.join(PICTURES)}")
     return path
@@ -248,8 +279,11 @@ def _add_reproduce(commands: Any) -> None:
         "jaxbio reproduce 1 4 --runs 100",
     )
     choices = [*listing.everything()["experiments"], "all"]
-    made.add_argument("experiments", nargs="*", choices=choices, default=[], metavar="1-5|all")
-    made.add_argument("--folder", type=Path, default=Path("results/paper"), help="of the report")
+    which = f"{', '.join(choices)} (all)"
+    made.add_argument(
+        "experiments", nargs="*", choices=choices, default="all", metavar="EXPERIMENT", help=which
+    )
+    made.add_argument("--folder", type=_path, default=Path("results/paper"), help="of the report")
     _numbers(made, Options)
     _option(made, "--delta", Options, "confidence", type=float)
     _option(made, "--tuning", Options, "of DAda-Exp3", choices=TUNINGS)
@@ -272,7 +306,7 @@ def _add_sweep(commands: Any) -> None:
         commands, "sweep", "play the grid of a TOML file", command, "jaxbio sweep grid.toml"
     )
     made.description = sweep_file.__doc__
-    config = made.add_argument("config", type=Path, metavar="CONFIG.toml")
+    config = made.add_argument("config", type=_path, metavar="CONFIG.toml")
     config.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
@@ -346,7 +380,7 @@ def _add_advise(commands: Any) -> None:
     _option(made, "--seconds", play_advice, spent, type=float)
     _option(made, "--seed", play_advice, "root seed", type=int)
     place = f"of finished parts (by default below {advise.STORES}): the same command goes on"
-    made.add_argument("--store", type=Path, help=place)
+    made.add_argument("--store", type=_path, help=place)
     made.set_defaults(folder=advise.STORES)
     _figure(made)
 
@@ -384,12 +418,12 @@ def _add_study(
 
 def _folder(made: argparse.ArgumentParser, name: str) -> None:
     folder = Path("results") / name
-    made.add_argument("--folder", type=Path, default=folder, help=f"of what is made ({folder})")
+    made.add_argument("--folder", type=_path, default=folder, help=f"of what is made ({folder})")
 
 
 def _store(made: argparse.ArgumentParser) -> None:
     about = "of finished parts: the same command goes on (of a study: in its folder)"
-    made.add_argument("--store", type=Path, help=about)
+    made.add_argument("--store", type=_path, help=about)
 
 
 def _fixed(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:

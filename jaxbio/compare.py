@@ -48,9 +48,10 @@ def compare(
     Returns:
       A Comparison; print it for a table.
     """
-    found = _points(results, dict(at or {}), paired)
+    at = {} if at is None else checks.mapping("at", at, "axes to values")
+    found = _points(results, at, paired)
     if len(found) > 1:
-        axes = ", ".join(name for name in found[0].point if name not in (at or {}))
+        axes = ", ".join(name for name in found[0].point if name not in at)
         raise ValueError(
             f"the sweep has {len(found)} points ({axes}): choose one with at=..., "
             "or compare all with compare_points"
@@ -73,7 +74,8 @@ def compare_points(
     """
     if not isinstance(data, xr.Dataset):
         raise TypeError(f"data must be the Dataset of a sweep, but got {type(data).__name__}")
-    return _compared(_points(data, dict(at or {}), None), level, resamples, seed)
+    at = {} if at is None else checks.mapping("at", at, "axes to values")
+    return _compared(_points(data, at, None), level, resamples, seed)
 
 
 class _Point(NamedTuple):
@@ -119,7 +121,7 @@ def _of_grid(
     data: xr.Dataset, at: dict[str, Any]
 ) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]]]:
     if "final_regret" not in data or "learner" not in data.final_regret.dims:
-        raise ValueError("results must be the Dataset of a sweep, but it has no final_regret")
+        raise ValueError("the data must be the Dataset of a sweep, but it has no final_regret")
     final = data.final_regret.transpose("learner", ..., "run")
     axes = [str(dim) for dim in final.dims[1:-1]]
     for name, value in at.items():
@@ -134,7 +136,7 @@ def _of_grid(
 
 def _checked(samples: Mapping[Any, Any], paired: bool) -> dict[str, np.ndarray]:
     if len(samples) < 2:
-        raise ValueError(f"at least 2 learners are needed to compare, but got {list(samples)}")
+        raise ValueError(f"results must have at least 2 learners, but got {list(samples)}")
     checked = {
         str(name): checks.array(f"results[{name!r}]", values, 1, "[runs]")
         for name, values in samples.items()
@@ -162,7 +164,7 @@ class _Tested(NamedTuple):
 def _compared(points: list[_Point], level: Any, resamples: Any, seed: Any) -> list[Comparison]:
     level = checks.probability_of_error("level", level)
     resamples = checks.integer("resamples", resamples, 1)
-    seed = checks.integer("seed", seed, 0)
+    seed = checks.integer("seed", seed, 0, 2**64 - 1)
     tested = [_tested(point) for point in points]
     adjusted = iter(holm([p for one in tested for p in one.p_values]))
     return [

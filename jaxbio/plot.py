@@ -379,7 +379,7 @@ def regret_curves(
     least positive number: what is not positive lies below it, and a curve that ends there is named
     in the note.
     """
-    look = look or Look()
+    look = _checked_curves(results, title, look, note)
     checks.choice("xscale", xscale, SCALES)
     checks.choice("yscale", yscale, SCALES)
     below = [name for name, result in results.items() if result.final_regret.mean() <= 0]
@@ -419,6 +419,19 @@ def _free_limits(axes: Axes, curves: Sequence[tuple[np.ndarray, np.ndarray]]) ->
     axes.margins(x=0)
     axes.lines[0].sticky_edges.y.append(0)
     axes.autoscale_view()
+
+
+def _checked_curves(results: Any, title: Any, look: Any, note: Any) -> Look:
+    if not checks.mapping("results", results, "names to Results"):
+        raise ValueError("results must have at least one Result, but it is empty")
+    for name, one in results.items():
+        if not isinstance(one, Result):
+            raise TypeError(f"results[{name!r}] must be a Result, but got {checks.shown(one)}")
+    for name, value in (("title", title), ("note", note)):
+        checks.text(name, value)
+    if look is not None and not isinstance(look, Look):
+        raise TypeError(f"look must be a Look, but got {checks.shown(look)}")
+    return Look() if look is None else look
 
 
 def finish_regret(axes: Axes, horizon: int) -> None:

@@ -19,6 +19,7 @@ from jaxbio import checks
 from jaxbio.core import Array, float_dtype
 
 ROUND, STATE, LOSS, DELAY, DRAW = range(5)  # purposes
+INDICES = 2**24  # actions, states or draws of a round that have words of their own
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 

@@ -459,7 +459,7 @@ def recorded_rounds(rounds: Any, horizon: int) -> np.ndarray:
 
     rounds: how many, spread evenly over the horizon (fewer where rounds would repeat), or which.
     """
-    if np.ndim(rounds) == 0:
+    if checks.is_single(rounds):
         count = min(checks.integer("rounds", rounds, 1), horizon)
         memory.refuse_table(f"rounds={count:,}", count, "fewer rounds=")
         even = np.round(np.arange(1, count + 1) * (horizon / count)).astype(np.int64)

@@ -51,7 +51,7 @@ class Job:
         self.runs, self.seed = checks.integer("runs", runs, 1), checks.seed(seed)
         self.keep, self.paired = checks.choice("keep", keep, KEEP), checks.boolean("paired", paired)
         self.settings = grid.settings
-        if HORIZON in grid.axes and np.ndim(rounds) != 0:
+        if HORIZON in grid.axes and not checks.is_single(rounds):
             raise ValueError("rounds must be a number where the horizon is an axis, but got a list")
         horizons = sorted(set(grid.horizons))
         self.points = {horizon: recorded_rounds(rounds, horizon) for horizon in horizons}

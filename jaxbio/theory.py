@@ -93,36 +93,66 @@ def _probably(delta: float) -> str:
 
 # --- validation
 
+_LONGEST = 200  # letters of a value in a message
+_MOST = 2**53  # of an integer: products of two stay finite, and floats are exact up to it
+_FACTOR = 1e100  # of a constant of an analysis: no rate becomes 0
+_MOST_ROUNDS = 2**28  # where there is a number for every round: 2 GiB each time
 
-def _integer(name: str, value: Any, least: int) -> int:
+
+def _shown(value: Any) -> str:
+    """Its repr, cut where it is long, and its type where it has none."""
     try:
-        number = operator.index(value)
-    except TypeError:
+        text = repr(value)
+    except Exception:  # of a class of the user's, or an integer of more digits than Python prints
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _array(value: Any) -> NDArray[Any] | None:
+    """None where NumPy, or a class of the user's, cannot make one of it."""
+    try:
+        return np.asarray(value)
+    except Exception:
+        return None
+
+
+def _integer(name: str, value: Any, least: int, most: int = _MOST) -> int:
+    try:
+        number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except Exception:  # it is none, or a class of the user's says so in its own way
         number = None
-    if number is None or isinstance(value, (bool, np.bool_)) or number < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+    if number is None or number < least:
+        raise ValueError(f"{name} must be an integer >= {least}, got {_shown(value)}")
+    if number > most:
+        raise ValueError(f"{name} must be at most {most}, got {_shown(value)}")
     return number
 
 
 def _between(name: str, value: Any, low: float, high: float) -> float:
-    number = np.asarray(value)
-    if number.ndim != 0 or number.dtype.kind not in "fiu" or not low < number < high:
-        raise ValueError(f"{name} must lie in ({low:g}, {high:g}), got {value!r}")
+    number = _array(value)
+    fine = number is not None and number.ndim == 0 and number.dtype.kind in "fiu"
+    if number is None or not fine or not low < number < high:
+        raise ValueError(f"{name} must lie in ({low:g}, {high:g}), got {_shown(value)}")
     return float(number)
 
 
 def _choice(name: str, value: Any, allowed: Collection[str]) -> str:
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(sorted(allowed))}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(sorted(allowed))}, got {_shown(value)}")
     return value
+
+
+def _boolean(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {_shown(value)}")
+    return bool(value)
 
 
 def _numbers(delays: ArrayLike) -> NDArray[np.float64]:
     """Delays as float64 (exact below 2^53), after the checks that need no horizon."""
-    try:
-        array = np.asarray(delays)
-    except ValueError as error:
-        raise ValueError(f"delays must be an integer or a flat sequence: {error}") from error
+    array = _array(delays)
+    if array is None:
+        raise ValueError(f"delays must be an integer or a flat sequence, got {_shown(delays)}")
     if array.ndim > 1 or array.size == 0:
         raise ValueError(
             f"delays must be an integer or a flat, non-empty sequence, got shape {array.shape}"
@@ -145,7 +175,7 @@ def _rounds(numbers: NDArray[np.float64], horizon: SupportsIndex | None) -> int:
         if numbers.ndim == 0:
             raise ValueError("horizon must be given when delays is one integer, got None")
         return len(numbers)
-    rounds = _integer("horizon", horizon, 1)
+    rounds = _integer("horizon", horizon, 1, _MOST_ROUNDS)
     if numbers.ndim and len(numbers) != rounds:
         raise ValueError(
             f"delays must have one entry per round, {rounds} (horizon), got {len(numbers)}"
@@ -306,7 +336,7 @@ def dada_bound(
     share = _SHARES[_choice("regret", regret, _SHARES)]
     clipped = clip_delays(delays, horizon=rounds)
     log = math.log(share / delta)
-    apart = tuning != "anytime" if split is None else bool(split)
+    apart = tuning != "anytime" if split is None else _boolean("split", split)
     terms = _dada_leading(rounds, actions, total_delay(clipped), tuning, log, apart)
     terms["lower_order"] = _lower_order(lower_order, clipped) * log
     if regret == "pseudo":
@@ -451,7 +481,7 @@ def exp3_rate(
     1 / (stability d_max) below which the analysis holds. Arguments as in `exp3_bound`."""
     rounds = _integer("horizon", horizon, 1)
     actions = _integer("num_actions", num_actions, 2)
-    weight = _between("variance", variance, 0, math.inf)
+    weight = _between("variance", variance, 0, _FACTOR)
     clipped = clip_delays(delays, horizon=rounds)
     tuned = math.sqrt(math.log(actions) / (weight * actions * rounds + total_delay(clipped)))
     return min(tuned, _exp3_limit(clipped, stability))
@@ -459,7 +489,7 @@ def exp3_rate(
 
 def _exp3_limit(clipped: Integers, stability: float) -> float:
     longest = d_max(clipped)
-    factor = _between("stability", stability, 0, math.inf)
+    factor = _between("stability", stability, 0, _FACTOR)
     return 1 / (factor * longest) if longest else math.inf
 
 

@@ -89,7 +89,7 @@ def tune(
         horizon=checks.integer("horizon", horizon, 1, MAX_HORIZON),
         runs=runs,
         steps=steps,
-        pairs=enough if pairs is None else checks.integer("pairs", pairs, 1),
+        pairs=enough if pairs is None else checks.integer("pairs", pairs, 1, 2**16),
         spread=checks.number("spread", spread, 0, open_low=True),
         scaled=checks.boolean("scaled", scaled),
         held_out=checks.integer("held_out", held_out, 2),
@@ -258,13 +258,16 @@ def _built(learner: Callable[..., Any], values: dict[str, float]) -> Any:
     try:
         return checks.learner("learner(...)", learner(**values))
     except (TypeError, ValueError) as error:
-        error.add_note(", ".join(f"{name}={value:.6g}" for name, value in values.items()))
+        given = ", ".join(f"{name}={value:.6g}" for name, value in values.items())
+        error.add_note(f"learner({given})")
         raise
 
 
 def _checked_start(start: Any) -> dict[str, float]:
     if not isinstance(start, Mapping) or not start:
-        raise TypeError(f"start must map names of parameters to numbers, but got {start!r}")
+        raise TypeError(
+            f"start must map names of parameters to numbers, but got {checks.shown(start)}"
+        )
     return {
         name: checks.number(f"start[{name!r}]", value, 0, open_low=True)
         for name, value in start.items()
@@ -273,7 +276,7 @@ def _checked_start(start: Any) -> dict[str, float]:
 
 def _checked_environment(env: Any) -> Environment:
     if not isinstance(env, Environment):
-        raise TypeError(f"env must be an Environment, but got {env!r}")
+        raise TypeError(f"env must be an Environment, but got {checks.shown(env)}")
     return env
 
 
@@ -281,7 +284,8 @@ def _checked_learner(learner: Any, start: dict[str, float]) -> Callable[..., Any
     made = hasattr(learner, "learn") and not isinstance(learner, type)
     if made or not callable(learner):
         raise TypeError(
-            f"learner must be a function of {', '.join(start)} that makes one, but got {learner!r}"
+            f"learner must be a function of {', '.join(start)} that makes one, "
+            f"but got {checks.shown(learner)}"
         )
     _built(learner, start)
     return learner
@@ -293,7 +297,7 @@ def _checked_optimizer(optimizer: Any, steps: int) -> Any:
     if optimizer is None:
         optimizer = optax.adam(optax.cosine_decay_schedule(RATE, steps), b1=B1, b2=B2)
     if not isinstance(optimizer, optax.GradientTransformation):
-        raise TypeError(f"optimizer must be one of optax, but got {optimizer!r}")
+        raise TypeError(f"optimizer must be one of optax, but got {checks.shown(optimizer)}")
     return optax.with_extra_args_support(optimizer)
 
 

@@ -152,10 +152,16 @@ def test_sweep_of_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
         ("horison = 3", "'horison'"),
         ("horizon = 3", "table [environment]"),
         ("[environment]\nname='paper-utility'\n[learners.a]\nnom='exp3'", "must have a name"),
-        ("learners = 1\n[environment]\nname='x'", "must have a table [learners], but it says"),
-        ("environment = 'x'\n[learners.a]\nname='b'", "must have a table [environment], but it"),
-        ("axes = 1\n[environment]\nname='x'\n[learners.a]\nname='b'", "a table [axes], but it"),
-        ("[environment]\nname='x'\n[learners]\na = 1", "must have a table [learners.a], but it"),
+        ("learners = 1\n[environment]\nname='x'", "[learners] must be a table, but it is 1"),
+        (
+            "environment = 'x'\n[learners.a]\nname='b'",
+            "[environment] must be a table, but",
+        ),
+        (
+            "axes = 1\n[environment]\nname='x'\n[learners.a]\nname='b'",
+            "[axes] must be a table",
+        ),
+        ("[environment]\nname='x'\n[learners]\na = 1", "[learners.a] must be a table, but it is 1"),
     ],
 )
 def test_a_file_that_says_nothing(
@@ -264,7 +270,7 @@ def test_the_place_of_a_figure_is_tried_first(
     )
     assert "File name too long" in failed(capsys, *words, f"{'x' * 300}.png")
     with pytest.raises(AssertionError, match="played"):
-        cli.main([*words, "new/folder/a.png"])
+        cli.main([*words, "new/folder/a.png", "--debug"])
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder.png"]
 
 
@@ -303,7 +309,7 @@ def test_the_output_of_a_sweep_is_tried_first(
     assert message in failed(capsys, "sweep", "grid.toml")
     Path("grid.toml").write_text(CONFIG.format(store="s", output="new/a.nc"))
     with pytest.raises(AssertionError, match="played"):
-        cli.main(["sweep", "grid.toml"])
+        cli.main(["sweep", "grid.toml", "--debug"])
     assert [entry.name for entry in tmp_path.iterdir()] == ["grid.toml"]
 
 

@@ -5,17 +5,25 @@ Every call here fails before anything is traced, so that no test compiles a prog
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import jaxbio as jb
-from jaxbio import rng
+from jaxbio import cli, plot, rng
+from jaxbio.commands import reproduce, specs
+from jaxbio.core import Scheduled
 
 NAN = float("nan")
 P = ((0.5, 0.5), (0.2, 0.8))
@@ -227,7 +235,7 @@ PROBLEMS: dict[str, Case] = {
     "padded to fewer": (
         lambda: world().padded(1),
         ValueError,
-        "slots must be at least 2, but got 1",
+        "slots must be in [2, 16777216], but got 1",
     ),
 }
 
@@ -309,7 +317,11 @@ LEARNERS: dict[str, Case] = {
     "rate": (lambda: jb.Exp3(rate=0), ValueError, "rate must be greater than 0, but got 0.0"),
     "total delay": (lambda: jb.Exp3(total_delay=-1), ValueError, "total_delay must be at least 0"),
     "exploration": (lambda: jb.UCB1(-1), ValueError, "exploration must be at least 0, but got -1"),
-    "window": (lambda: jb.NSDUCRL2(window=0), ValueError, "window must be at least 1, but got 0"),
+    "window": (
+        lambda: jb.NSDUCRL2(window=0),
+        ValueError,
+        "window must be in [1, 1073741824], but got 0",
+    ),
     "elimination scale": (
         lambda: jb.SuccessiveElimination(-0.5),
         ValueError,
@@ -695,7 +707,7 @@ class Plain:
 @pytest.mark.parametrize("learner", [Odd(), jb.MetaBIO(Odd())])
 @pytest.mark.parametrize("play", [simulate, rollout])
 def test_learn_returns_another_ticket(play: Any, learner: Any) -> None:
-    with pytest.raises(TypeError, match="learn must return a ticket like the one act handed out"):
+    with pytest.raises(TypeError, match="must return a ticket like the one act handed out"):
         play(learner=learner)
 
 
@@ -778,12 +790,12 @@ STRUCTURE: dict[str, Case] = {
     "ticket with an axis": (
         lambda: simulate(learner=Odd("shape")),
         TypeError,
-        "ticket must be made of scalars",
+        "the ticket of Odd must be made of scalars",
     ),
     "ticket of another type": (
         lambda: simulate(learner=Odd("type")),
         TypeError,
-        "learn must return a ticket like the one act handed out",
+        "learn of Odd must return a ticket like the one act handed out",
     ),
     "action out of range": (
         lambda: simulate(learner=Odd("range")),
@@ -798,6 +810,372 @@ def test_structure_is_refused_in_words(name: str) -> None:
     call, kind, message = STRUCTURE[name]
     with pytest.raises(kind, match=re.escape(message)):
         call()
+
+
+# --- numbers of other kinds, and what only looks like a number
+
+HUGE = 10**400
+NUMBERS: dict[str, Case] = {
+    "400 digits": (lambda: jb.FixedDelay(HUGE), ValueError, "d (fixed delay) must be in [0, "),
+    "5000 digits": (
+        lambda: jb.FixedDelay(10**5000),
+        ValueError,
+        "d (fixed delay) must be in [0, 1073741824], but got <int>",
+    ),
+    "400 digits, less than 0": (lambda: jb.UCB1(-HUGE), ValueError, "exploration must be at least"),
+    "400 digits of a confidence": (
+        lambda: jb.DAdaExp3(HUGE),
+        ValueError,
+        "delta must be in (0, 1)",
+    ),
+    "400 digits of a fraction": (
+        lambda: jb.GeometricDelay(Fraction(HUGE, 3)),
+        ValueError,
+        "mean must be in [0, ",
+    ),
+    "400 digits in a table": (lambda: jb.TableDelay([HUGE]), TypeError, "delays must be an array"),
+    "400 digits of theory": (
+        lambda: jb.theory.lower_bound(horizon=HUGE, num_actions=2, num_states=2, delay=1),
+        ValueError,
+        "horizon must be at most 9007199254740992, got 1000",
+    ),
+    "400 digits of rounds": (
+        lambda: jb.theory.total_delay(3, horizon=HUGE),
+        ValueError,
+        "horizon must be at most",
+    ),
+    "a window of 2^31": (lambda: jb.NSDUCRL2(window=2**31), ValueError, "window must be in [1, "),
+    "a number of runs of 2^63": (
+        lambda: jb.tune(world(), jb.UCB1, {"exploration": 2}, horizon=20, runs=2**63),
+        ValueError,
+        "runs must be in [1, 2147483647], but got 9223372036854775808",
+    ),
+    "a text in an array": (lambda: jb.FixedDelay(np.array("50")), TypeError, "must be an integer"),
+    "a text in an array of theory": (
+        lambda: jb.theory.d_max(np.array("50"), horizon=99),
+        ValueError,
+        "delays must be non-negative integers, got dtype <U2",
+    ),
+    "a truth value in an array": (
+        lambda: jb.UCB1(np.array(True)),
+        TypeError,
+        "exploration must be",
+    ),
+    "a complex number in an array": (lambda: jb.UCB1(np.array(1j)), TypeError, "exploration must"),
+    "a span of time": (lambda: jb.FixedDelay(np.timedelta64(5, "D")), TypeError, "d (fixed delay)"),
+    "dates": (
+        lambda: jb.TableDelay(np.array(["2023-07-15"], "M8[D]")),
+        TypeError,
+        "delays must be an array [T]",
+    ),
+    "complex numbers": (
+        lambda: jb.BernoulliLosses(np.array([0.1 + 0j])),
+        TypeError,
+        "theta must be an array [S]",
+    ),
+    "an array for a name": (
+        lambda: jb.DAdaExp3(tuning=np.array(["corrected", "printed"])),  # type: ignore
+        ValueError,
+        "tuning must be one of 'corrected', ",
+    ),
+    "an array for a name that decides": (
+        lambda: jb.make_learner("metaadabio", at_switch=np.array(["fresh", "all"])),
+        ValueError,
+        "at_switch must be one of ",
+    ),
+    "no number of a list": (lambda: jb.UCB1([[1], [2, 3]]), TypeError, "exploration must be a"),
+    "a flag that is none": (
+        lambda: jb.theory.dada_bound(
+            horizon=9,
+            num_actions=2,
+            delays=1,
+            delta=0.1,
+            split=np.ones(2),  # type: ignore
+        ),
+        ValueError,
+        "split must be True or False",
+    ),
+    "a rate that would be 0": (
+        lambda: jb.theory.exp3_bound(horizon=9, num_actions=2, delays=1, stability=1e308),
+        ValueError,
+        "stability must lie in (0, 1e+100)",
+    ),
+    "no environment for a ring": (
+        lambda: jb.ring_sizes(None, 20),  # type: ignore
+        TypeError,
+        "env must be an Environment",
+    ),
+    "a ring in words": (lambda: rollout(ring_depth="a"), TypeError, "ring_depth must be an"),
+    "a schedule of words": (
+        lambda: jb.DAdaExp3(scale=lambda t: "fast"),
+        TypeError,
+        "scale must be a positive number, or a function that makes one of the round, but",
+    ),
+    "a schedule of two arguments": (
+        lambda: jb.TsallisINF(scale=lambda t, rate: rate),
+        TypeError,
+        "scale must be a positive number, or a function",
+    ),
+    "a schedule of several numbers": (
+        lambda: jb.TsallisINF(scale=lambda t: jnp.ones(3)),
+        TypeError,
+        "scale must be a positive number, or a function",
+    ),
+    "a class for a part": (
+        lambda: world(delays=jb.FixedDelay),
+        TypeError,
+        "delays must be such as FixedDelay(50), but got <class",
+    ),
+    "an environment for a mapping": (lambda: world(world()), TypeError, "mapping must be such as"),
+    "more states than have words": (
+        lambda: world().padded(2**31 - 1),
+        ValueError,
+        "slots must be in [2, 16777216]",
+    ),
+    "a folder of no name": (
+        lambda: jb.play_beyond(horizon=20, changes=[1], store=3),  # type: ignore
+        TypeError,
+        "store must be the path of a folder, but got 3",
+    ),
+    "a folder that no disk has": (
+        lambda: jb.measure_rates(store="a\0b"),
+        ValueError,
+        "store must be the path of a folder, but got 'a\\x00b'",
+    ),
+    "one number for a list": (
+        lambda: jb.measure_rates(delays=np.array(3)),  # type: ignore
+        TypeError,
+        "delays must be a list of integers, but got array(3)",
+    ),
+    "a point that is none": (
+        lambda: jb.compare({"a": [1, 2], "b": [2, 3]}, at=3),  # type: ignore
+        TypeError,
+        "at must map axes to values, but got 3",
+    ),
+    "curves of nothing": (
+        lambda: plot.regret_curves(None),  # type: ignore
+        TypeError,
+        "results must map names to Results, but got None",
+    ),
+    "no curves": (lambda: plot.regret_curves({}), ValueError, "results must have at least one"),
+    "a title that is none": (
+        lambda: plot.regret_curves(CURVES, title=3),  # type: ignore
+        TypeError,
+        "title must be a text, but got 3",
+    ),
+    "a look that is none": (
+        lambda: plot.regret_curves(CURVES, look="dark"),  # type: ignore
+        TypeError,
+        "look must be a Look, but got 'dark'",
+    ),
+}
+FLAT = np.zeros((1, 2))
+CURVES = {"a": jb.Result(np.array([1, 2]), FLAT, FLAT, {}, lambda: FLAT)}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_other_kinds_are_refused_in_words(name: str) -> None:
+    call, kind, message = NUMBERS[name]
+    with pytest.raises(kind, match=re.escape(message)):
+        call()
+
+
+@pytest.mark.parametrize("missing", ["check", "longest", "constant", "written_down"])
+def test_a_law_that_lacks_something_is_told_what(missing: str) -> None:
+    members = {"delay": lambda self, key, t: t, "longest": lambda self: 3}
+    members |= {"check": lambda self, horizon: None, "constant": False, "written_down": False}
+    law = jb.pytree(type("Law", (), {n: m for n, m in members.items() if n != missing}))
+    with pytest.raises(TypeError, match=f"but Law lacks {missing} \\(see jaxbio.core.Delays"):
+        world(delays=law())
+
+
+def test_a_part_that_is_no_pytree_is_told_so() -> None:
+    class Law(type(jb.FixedDelay(3))):
+        pass
+
+    with pytest.raises(TypeError, match="delays must be a pytree, but Law is not"):
+        world(delays=Law(3))
+
+
+def test_whole_numbers_of_all_kinds_pass() -> None:
+    for three in (3, 3.0, Fraction(3), np.float16(3), np.array(3), np.array(3.0), jnp.int32(3)):
+        delay = jb.FixedDelay(three).d
+        assert (delay, type(delay)) == (3, int)
+    assert jb.UCB1(jnp.bfloat16(0.5)).exploration == 0.5
+    assert isinstance(jb.DAdaExp3(scale=optax.constant_schedule(0.5)).scale, Scheduled)
+
+
+# --- specs on a command line
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: specs.learner("metabio:delta=0.1,delta=0.2"),
+            "option 'delta' is set twice, to 0.1",
+        ),
+        (lambda: specs.learner("metabio:delta=2"), "learner 'metabio:delta=2': delta must be in"),
+        (lambda: specs.learner("metabio:name=2"), "'name' is no option that can be set"),
+        (lambda: specs.learner("metabio:=2"), "an option must be name=value, but got '=2'"),
+        (lambda: specs.settings([("states", "4"), ("states", "5")]), "'states' is set twice, to 4"),
+        (lambda: specs.delays("laplace:a,1"), "delay 'laplace:a,1': location must be a number"),
+        (lambda: specs.environment("paper-utility", {"delays": 3}, "50"), "are one thing"),
+        (lambda: specs.function("..:x"), "family '..:x' cannot be imported"),
+        (lambda: specs.function("nowhere:x"), "family 'nowhere:x' cannot be imported: No module"),
+        (lambda: specs.function("math:pi"), "family 'math:pi': module 'math' has no function 'pi'"),
+    ],
+)
+def test_specs_are_refused_with_what_was_written(make: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+        make()
+
+
+def test_a_module_of_the_user_that_cannot_be_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "halfway.py").write_text("def family(:\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="family 'halfway:family' cannot be imported: SyntaxError"):
+        specs.function("halfway:family")
+
+
+# --- how commands end
+
+
+def ended(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[Any, str]:
+    """Exit code, and what was said on the standard error stream."""
+    try:
+        code = cli.main(words)
+    except SystemExit as end:
+        code = end.code
+    return code, capsys.readouterr().err
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cli, "_keep_programs", lambda: None)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("command")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("run nowhere ucb1", "jaxbio run: argument ENVIRONMENT: invalid choice: 'nowhere'"),
+        ("run paper-stochastic ucb1 --runs a", "jaxbio run: argument --runs: invalid int value"),
+        ("theory --actions 3", "jaxbio theory: the following arguments are required: --states"),
+        ("nothing", "jaxbio: argument command: invalid choice"),
+        (
+            "run paper-stochastic ucb1 --figure a\0.png",
+            "argument --figure: the name must be a path",
+        ),
+        ("phase --folder a\0b", "argument --folder: the name must be a path"),
+        (
+            f"run paper-stochastic ucb1 --seed {'9' * 4000}",
+            "jaxbio: seed must be in [0, 4294967295]",
+        ),
+        ("run paper-stochastic ucb1 --set states 3 --set states 4", "'states' is set twice"),
+        (
+            "phase --family json:dumps",
+            "family was called with 8, 2 and FixedDelay(d=2): it must be",
+        ),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_one_line(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = ended(capsys, *words.split())
+    assert code == 2
+    assert text.count("\n") == 1
+    assert said in text
+
+
+@pytest.mark.usefixtures("command")
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (ValueError("two\nlines"), 2, "jaxbio: two lines\n"),
+        (MemoryError(), 1, "jaxbio: out of memory\n"),
+        (KeyError("x"), 1, "jaxbio: KeyError: 'x' (unexpected: --debug shows where)\n"),
+    ],
+)
+def test_every_error_is_one_line(
+    error: Exception,
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(cli.listing, "as_text", fail)
+    assert ended(capsys, "list") == (code, said)
+    with pytest.raises(type(error)):
+        cli.main(["list", "--debug"])
+
+
+@pytest.mark.parametrize("text", ["1", "[]", "{a = 1}", "'x'"])
+@pytest.mark.parametrize("name", ["environment", "learners", "axes"])
+@pytest.mark.usefixtures("command")
+def test_a_table_that_is_none(name: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = {"environment": "{name = 'paper-utility'}", "learners": "{a = {name = 'ucb1'}}"}
+    lines = [f"{key} = {value}" for key, value in (tables | {name: text}).items()]
+    Path("grid.toml").write_text("\n".join(["horizon = 20", *lines]))
+    code, said = ended(capsys, "sweep", "grid.toml", "--quiet")
+    assert (code, said.count("\n")) == (2, 1)
+    assert name in said or "axis 'a'" in said
+
+
+@pytest.mark.parametrize("text", ["x = " + "[" * 9999, "x = " + "9" * 5000, "x = '\udcff'"])
+@pytest.mark.usefixtures("command")
+def test_a_file_that_is_no_toml(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("grid.toml").write_text(text, errors="surrogateescape")
+    code, said = ended(capsys, "sweep", "grid.toml")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "grid.toml is not TOML" in said
+
+
+def test_reproduce_means_all_experiments_where_none_is_named() -> None:
+    chosen = cli.parser().parse_args(["reproduce"]).experiments
+    assert reproduce.numbers(chosen) == [1, 2, 3, 4, 5]
+
+
+INTERRUPTING = """
+import builtins, os, signal
+
+imported = builtins.__import__
+
+def interrupting(name, *rest, **more):
+    if name == "jaxbio.compare":  # in the middle of the package
+        builtins.__import__ = imported
+        os.kill(os.getpid(), signal.SIGINT)
+    return imported(name, *rest, **more)
+
+builtins.__import__ = interrupting
+"""
+
+
+@pytest.mark.parametrize("way", ["module", "script", "library"])
+def test_an_interrupt_during_import(way: str, tmp_path: Path) -> None:
+    """The command ends quietly; a program that imports the package gets its KeyboardInterrupt."""
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING)
+    script = tmp_path / "jaxbio"
+    script.write_text("import sys\nfrom jaxbio.cli import main\nsys.exit(main())\n")
+    package = Path(jb.__file__).parents[1]
+    words = {"module": ["-m", "jaxbio", "list"], "script": [str(script), "list"]}
+    done = subprocess.run(
+        [sys.executable, *words.get(way, ["-c", "import jaxbio"])],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(package)])},
+        cwd=package,
+        capture_output=True,
+        text=True,
+    )
+    if way == "library":
+        assert "KeyboardInterrupt" in done.stderr
+    else:
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_large_seeds_are_refused_or_have_their_own_worlds() -> None:

@@ -18,7 +18,7 @@ DRIVERS = (
     "claims", "playing", "dataset", "sweep",
 )  # fmt: skip
 LAYERS = (  # each may import from the layers above it, and from its own where the layer is open
-    ("core",),
+    ("core", "starting"),
     CODE,
     TOOLS,
     ("environment", "learners"),

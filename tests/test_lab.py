@@ -259,8 +259,8 @@ def test_the_number_of_changes_is_what_it_says() -> None:
     ("given", "message"),
     [
         ({"horizon": "x"}, "horizon must be an integer, but got 'x'"),
-        ({"changes": 3}, "changes must be a sequence of numbers, but got 3"),
-        ({"memories": []}, r"memories must be a sequence of numbers, but got \[\]"),
+        ({"changes": 3}, "changes must be a list of numbers, but got 3"),
+        ({"memories": []}, r"memories must be a list of numbers, but got \[\]"),
         ({"memories": [0]}, "memories must be greater than 0"),
     ],
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import html.parser
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from jaxbio import netcdf, report
+from jaxbio import cli, netcdf, report
 from jaxbio.core import pytree
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.registry import EXPERIMENTS
@@ -23,7 +25,7 @@ from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.registry import make_learner
 from jaxbio.report.choices import _only_judged, variants
 from jaxbio.report.folder import _rebuild
-from jaxbio.report.section import contradictions, load
+from jaxbio.report.section import VARIANTS, contradictions, load
 
 TINY = Options(horizon=300, runs=4, rounds=30)
 COMMAND = "jaxbio reproduce 4 --horizon 300 --runs 4"
@@ -123,6 +125,120 @@ def test_a_second_experiment_joins_the_report(written: Any) -> None:
     other.unlink()
     _rebuild(folder)
     assert page.index("Experiment 4:") < page.index("Experiment 9: Another")
+
+
+EVIL = '"><script>alert(1)</script>'
+
+
+def kept_with(folder: Path, **changes: Any) -> Path:
+    """A section beside that of the report, with entries that somebody else has written."""
+    kept = json.loads((folder / "data/experiment-4.json").read_text(encoding="utf-8"))
+    other = folder / "data/experiment-9.json"
+    other.write_text(json.dumps(kept | {"number": 9} | changes), encoding="utf-8")
+    return other
+
+
+VERDICT = {"statement": "birds swim", "outcome": "yes", "detail": "by far"}
+FILES = {variant: f"figures/experiment-4-regret-{variant}.png" for variant in VARIANTS[:4]}
+
+
+def picture(**changes: str) -> list[Any]:
+    return [{"name": "x", "caption": "y", "files": FILES | changes}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"number": EVIL}, "number"),
+        ({"number": True}, "number"),
+        ({"number": 8}, "experiment"),
+        ({"title": 3}, "title"),
+        ({"data": EVIL}, "data"),
+        ({"data": "data/../../x.nc"}, "data"),
+        ({"verdicts": [VERDICT | {"outcome": EVIL}]}, "outcome"),
+        ({"verdicts": [VERDICT | {"mean": EVIL}]}, "mean"),
+        ({"verdicts": [VERDICT | {"more": 1}]}, "more"),
+        ({"verdicts": {}}, "verdicts"),
+        ({"settings": {}}, "runs"),
+        ({"settings": {"runs": [EVIL]}}, "runs"),
+        ({"versions": {"jax": 1}}, "versions.jax"),
+        ({"commands": {"a": "b\n```\n" + EVIL}}, "commands.a"),
+        ({"sensitivity": {"choices": ["a"], "verdicts": [[]]}}, "sensitivity"),
+        ({"sensitivity": {"choices": [1], "verdicts": []}}, "choices"),
+        ({"pictures": []}, "pictures"),
+        ({"pictures": picture(light="../secret.txt")}, "files.light"),
+        ({"pictures": picture(dark="figures/../secret.png")}, "files.dark"),
+        ({"pictures": picture(light="/etc/passwd")}, "files.light"),
+        ({"pictures": picture(dark="data/experiment-4.json")}, "files.dark"),
+        ({"pictures": [{"name": "x", "caption": "y", "files": {}}]}, "files"),
+        ({"pictures": picture(light="figures/text.png")}, "text.png"),
+        ({"pictures": picture(light="figures/link.png")}, "link.png"),
+    ],
+)
+def test_a_section_of_a_stranger_is_refused(written: Any, changes: Any, named: str) -> None:
+    """Nothing is written, and the error says what is wrong in which file."""
+    folder = written[0]
+    before = (folder / "report.html").read_bytes()
+    secret = folder.parent / "secret.txt"
+    secret.write_text("secret")
+    (folder / "figures/text.png").write_text("secret")
+    shutil.copy(folder / FILES["light"], folder.parent / "private.png")
+    (folder / "figures/link.png").symlink_to(folder.parent / "private.png")
+    other = kept_with(folder, **changes)
+    try:
+        with pytest.raises(ValueError, match=re.escape(named)) as refused:
+            _rebuild(folder)
+    finally:
+        for path in (other, folder / "figures/text.png", folder / "figures/link.png"):
+            path.unlink()
+    assert str(folder) in str(refused.value)
+    assert (folder / "report.html").read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, "[]", "null"])
+def test_a_section_that_is_none_is_named(written: Any, text: str) -> None:
+    other = kept_with(written[0])
+    other.write_text(text)
+    with pytest.raises(ValueError, match=r"experiment-9\.json"):
+        _rebuild(written[0])
+    other.unlink()
+
+
+def test_words_of_a_stranger_are_words_on_the_page(written: Any) -> None:
+    """Every text of a section that may hold anything, in the page and in the Markdown."""
+    folder = written[0]
+    verdict = VERDICT | {"statement": EVIL, "detail": EVIL, "outcome": "no"}
+    own = picture()[0] | {"name": EVIL, "caption": EVIL}
+    other = kept_with(
+        folder,
+        title=EVIL,
+        about=EVIL,
+        pictures=[own],
+        verdicts=[verdict],
+        settings={"runs": EVIL, EVIL: EVIL},
+        versions={EVIL: EVIL},
+        commands={EVIL: "b"},
+        sensitivity={"choices": [EVIL], "verdicts": [[verdict]]},
+    )
+    _rebuild(folder)
+    page, text = ((folder / f"report.{kind}").read_text("utf-8") for kind in ("html", "md"))
+    other.unlink()
+    _rebuild(folder)
+    tags = Tags(page)
+    assert not tags.named("script")
+    assert page.count("&lt;script&gt;") >= 12
+    assert not re.search(r"(?<!\\)<script", text)
+
+
+def test_a_stranger_is_refused_before_anything_is_played(
+    written: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "_keep_programs", lambda: None)
+    monkeypatch.setattr(Experiment, "play", lambda *_, **__: pytest.fail("played"))
+    other = kept_with(written[0], number="9")
+    assert cli.main(["reproduce", "1", "--folder", str(written[0])]) == 2
+    assert "experiment-9.json.number must be an integer" in capsys.readouterr().err
+    other.unlink()
 
 
 def test_contradictions_are_said_plainly(written: Any) -> None:

@@ -287,7 +287,7 @@ def test_a_learner_must_be_a_function_of_the_parameters() -> None:
 def test_a_parameter_out_of_its_range_is_named() -> None:
     with pytest.raises(ValueError, match="delta must be in") as caught:
         jb.tune(problem(), partial(jb.make_learner, "metabio"), {"delta": 2}, horizon=9)
-    assert caught.value.__notes__ == ["delta=2"]
+    assert caught.value.__notes__ == ["learner(delta=2)"]
 
 
 def test_regret_of_zero_is_no_unit() -> None:

@@ -18,7 +18,7 @@ def study(arguments: Any) -> tuple[dict[str, Any], str]:
     """Play, write data and figures; what is found, and as text."""
     sizes = arguments.horizons, arguments.deltas, arguments.runs, arguments.seed
     name = named(problem(arguments), *sizes)
-    given = {name: specs.value(text) for name, text in arguments.set or []}
+    given = specs.settings(arguments.set or [])
     data = check_guarantees(
         specs.environment(arguments.environment, given, arguments.delay),
         horizons=arguments.horizons,

@@ -13,7 +13,7 @@ from jaxbio.simulate import simulate
 
 def play(arguments: Any) -> dict[str, Result]:
     """label -> result."""
-    given = {name: specs.value(text) for name, text in arguments.set or []}
+    given = specs.settings(arguments.set or [])
     env = specs.environment(arguments.environment, given, arguments.delay)
     results = {}
     for text in arguments.learners:

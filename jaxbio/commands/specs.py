@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from jaxbio import checks
@@ -22,6 +23,16 @@ DELAYS: dict[str, Callable[..., Any]] = {
     "geometric": GeometricDelay,
     "uniform": UniformDelay,
 }
+
+
+@contextmanager
+def about(what: str, text: str) -> Iterator[None]:
+    """An error inside begins with what was written where."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"{what} {checks.shown(text)}: {error}") from error
 
 
 def value(text: str) -> Any:
@@ -43,29 +54,42 @@ def delays(text: str | int) -> Any:
     if not colon:
         kind, rest = "fixed", kind
     build = DELAYS[checks.choice("the law of the delay", kind, tuple(DELAYS))]
-    numbers = [value(number) for number in rest.split(",")]
+    numbers = [value(number.strip()) for number in rest.split(",")]
     wanted = list(inspect.signature(build).parameters)
     if len(numbers) != len(wanted):
         raise ValueError(
-            f"delay {text!r} must have {len(wanted)} numbers, {kind}:{','.join(wanted)}, "
-            f"but has {len(numbers)}"
+            f"delay {checks.shown(text)} must have {len(wanted)} numbers, "
+            f"{kind}:{','.join(wanted)}, but has {len(numbers)}"
         )
-    return build(*numbers)
+    with about("delay", str(text)):
+        return build(*numbers)
 
 
 def options(text: str) -> dict[str, Any]:
     """name=value,name=value."""
-    pairs = {}
-    for item in filter(None, text.split(",")):
-        name, equals, given = item.partition("=")
-        if not equals:
-            raise ValueError(f"an option must be name=value, but got {item!r}")
-        pairs[name.strip()] = value(given.strip())
-    return pairs
+    items = [item.partition("=") for item in filter(None, text.split(","))]
+    for name, equals, given in items:
+        if not (name.strip() and equals):
+            raise ValueError(f"an option must be name=value, but got {name + equals + given!r}")
+    return settings((name.strip(), given.strip()) for name, _, given in items)
+
+
+def settings(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """name -> value, of pairs as they are written."""
+    found: dict[str, Any] = {}
+    for name, text in pairs:
+        if name in found:
+            raise ValueError(f"option {name!r} is set twice, to {found[name]!r} and {text!r}")
+        if name == "name":
+            raise ValueError(f"'name' is no option that can be set, but got name={text!r}")
+        found[name] = value(text)
+    return found
 
 
 def environment(name: str, given: dict[str, Any], delay: str | None) -> Environment:
     """A problem by name."""
+    if delay is not None and "delays" in given:
+        raise ValueError("delays and the delay are one thing: set one of them")
     chosen = {} if delay is None else {"delays": delays(delay)}
     return make_environment(name, **given, **chosen)
 
@@ -73,7 +97,8 @@ def environment(name: str, given: dict[str, Any], delay: str | None) -> Environm
 def learner(text: str) -> tuple[str, Any]:
     """name, or name:option=value,...: (label, learner)."""
     name, _, given = text.partition(":")
-    return text, make_learner(name, **options(given))
+    with about("learner", text):
+        return text, make_learner(name, **options(given))
 
 
 def family(text: str) -> Any:
@@ -94,14 +119,16 @@ def function(text: str) -> Callable[..., Any]:
     module, colon, name = text.partition(":")
     if not (module and colon and name):
         known = ", ".join(FAMILIES)
-        raise ValueError(f"a family must be {known} or module:name, but got {text!r}")
+        got = checks.shown(text)
+        raise ValueError(f"a family must be {known} or module:name, but got {got}")
     sys.path.insert(0, "")
     try:
         found = getattr(importlib.import_module(module), name, None)
-    except ModuleNotFoundError as error:
-        raise ValueError(f"{text!r}: {error}") from error
+    except Exception as error:  # no such module, or whatever its own code raises
+        said = error if isinstance(error, ModuleNotFoundError) else repr(error)
+        raise ValueError(f"family {checks.shown(text)} cannot be imported: {said}") from error
     finally:
         sys.path.remove("")
     if not callable(found):
-        raise ValueError(f"{text!r}: module {module!r} has no function {name!r}")
+        raise ValueError(f"family {checks.shown(text)}: module {module!r} has no function {name!r}")
     return found

@@ -34,6 +34,7 @@ from typing import Any
 
 import xarray as xr
 
+from jaxbio import checks
 from jaxbio.commands import specs
 from jaxbio.commands.files import try_file
 from jaxbio.learners.registry import make_learner
@@ -50,7 +51,7 @@ def read(path: Path) -> dict[str, Any]:
         config = tomllib.loads(path.read_text())
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # other letters, other words, brackets too deep
         raise ValueError(f"{path} is not TOML: {error}") from error
     for name in config:
         if name not in (*FORWARDED, *TABLES, "output"):
@@ -59,16 +60,8 @@ def read(path: Path) -> dict[str, Any]:
     for name in ("environment", "learners"):
         if name not in config:
             raise ValueError(f"{path} must have a table [{name}]")
-    for name in TABLES:
-        _check_table(path, name, config.get(name, {}))
-    for label, given in config["learners"].items():
-        _check_table(path, f"learners.{label}", given)
+    _check_tables(path, config)
     return config
-
-
-def _check_table(path: Path, name: str, given: Any) -> None:
-    if not isinstance(given, dict):
-        raise ValueError(f"{path} must have a table [{name}], but it says {name} = {given!r}")
 
 
 def output(config: dict[str, Any], path: Path) -> Path:
@@ -78,6 +71,18 @@ def output(config: dict[str, Any], path: Path) -> Path:
         raise ValueError(f"output must be the name of a file, but got {given!r}")
     try_file("output", Path(given))
     return Path(given)
+
+
+def _check_tables(path: Path, config: dict[str, Any]) -> None:
+    tables = {name: config[name] for name in TABLES if name in config}
+    if isinstance(tables["learners"], dict):
+        tables |= {f"learners.{label}": table for label, table in tables["learners"].items()}
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ValueError(f"{path}: [{name}] must be a table, but it is {checks.shown(table)}")
+        if name not in ("learners", "axes") and "name" not in table:
+            has = ", ".join(table) or "nothing"
+            raise ValueError(f"{path}: [{name}] must have a name, but has only {has}")
 
 
 def play(config: dict[str, Any], progress: bool) -> xr.Dataset:
@@ -101,8 +106,6 @@ def _learner(name: str, **given: Any) -> Any:
 
 def _on_axes(build: Callable[..., Any], given: dict[str, Any]) -> Callable[..., Any]:
     """A function of the axes that the values of a table name."""
-    if "name" not in given:
-        raise ValueError(f"a table must have a name, but has only {', '.join(given) or 'nothing'}")
     names = sorted({axis for text in given.values() for axis in AXIS.findall(str(text))})
 
     def built(**axes: Any) -> Any:

@@ -15,7 +15,7 @@ from jaxbio.tuned import Tuned
 
 def play(arguments: Any) -> Tuned:
     """The tuning that the arguments describe."""
-    given = {name: specs.value(text) for name, text in arguments.set or []}
+    given = specs.settings(arguments.set or [])
     name, _, fixed = arguments.learner.partition(":")
     start = parameters(arguments.param)
     options = specs.options(fixed)
@@ -45,7 +45,9 @@ def parameters(texts: list[str]) -> dict[str, float]:
     """name=value, ...: where the search begins."""
     start: dict[str, float] = {}
     for text in texts:
-        for name, value in specs.options(text).items():
+        with specs.about("--param", text):
+            given = specs.options(text)
+        for name, value in given.items():
             if name in start:
                 raise ValueError(f"--param {name} is given twice")
             start[name] = checks.number(f"--param {name}", value, 0, open_low=True)

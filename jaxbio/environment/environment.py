@@ -26,7 +26,7 @@ from jaxbio.environment.mappings import TableMapping
 from jaxbio.ops import select
 
 MAX_HORIZON = 2**30
-NOT_ALWAYS = ("in_force",)  # of a mapping: where its `costs` are None nobody asks for it
+OPTIONAL = ("in_force",)  # of the protocols: for a mapping with `costs`
 
 
 @pytree
@@ -121,7 +121,7 @@ class Environment:
 
     def padded(self, slots: int) -> Environment:
         """The same problem in arrays of `slots` states: bit for bit the same games."""
-        slots = checks.integer("slots", slots, self.state_slots)
+        slots = checks.integer("slots", slots, self.state_slots, rng.INDICES)
         if slots == self.state_slots:
             return self
         return dataclasses.replace(
@@ -132,27 +132,23 @@ class Environment:
 
 
 def _check_part(name: str, part: Any, protocol: type, example: str) -> None:
-    """Raise where a part lacks what its protocol names."""
-    if isinstance(part, type):
-        raise TypeError(
-            f"{name} must be such as {example}, but got the class {part.__name__}: "
-            f"give an instance, {part.__name__}(...)"
-        )
-    words = (*vars(protocol), *protocol.__annotations__)
-    needed = [word for word in words if word[0] != "_" and word not in NOT_ALWAYS]
-    missing = [word for word in needed if not hasattr(part, word)]
-    if len(missing) == len(needed):
-        raise TypeError(f"{name} must be such as {example}, but got {part!r}")
+    """Raise where a part is none, a class, not a pytree, or lacks what its protocol asks for."""
+    wanted = [*getattr(protocol, "__annotations__", {}), *vars(protocol)]
+    wanted = [one for one in wanted if not one.startswith("_") and one not in OPTIONAL]
+    missing = [one for one in wanted if not checks.has(part, one)]
+    if isinstance(part, type) or len(missing) > len(wanted) / 2:
+        raise TypeError(f"{name} must be such as {example}, but got {checks.shown(part)}")
     if missing:
         raise TypeError(
-            f"{name} must have {', '.join(needed)} (see jaxbio.core.{protocol.__name__}), but "
-            f"{type(part).__name__} lacks {', '.join(missing)}"
+            f"{name} must be such as {example}, but {type(part).__name__} lacks "
+            f"{', '.join(missing)} (see jaxbio.core.{protocol.__name__})"
         )
+    checks.is_pytree(name, part)
 
 
 def check_environment(env: Any) -> None:
     if not isinstance(env, Environment):
-        raise TypeError(f"env must be an Environment, but got {env!r}")
+        raise TypeError(f"env must be an Environment, but got {checks.shown(env)}")
 
 
 def sample_world(env: Environment, seed: Any, run: int, horizon: int) -> dict[str, np.ndarray]:

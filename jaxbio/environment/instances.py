@@ -132,7 +132,7 @@ def hard_delay(
     delay = checks.integer("delay", delay, 0, horizon - 1)
     _room_for(f"a table of {horizon:,} rounds and {states:,} states", 2 * horizon + states)
     blocks = min(states // 2, horizon // (delay + 1))
-    first_loss = np.random.default_rng(checks.integer("seed", seed, 0)).integers(
+    first_loss = np.random.default_rng(checks.integer("seed", seed, 0, 2**64 - 1)).integers(
         0, 2, size=states // 2
     )
     theta = np.zeros(states)
@@ -160,9 +160,8 @@ def hard_adversarial(
     _room_for(f"a table of {horizon:,} rounds and {actions:,} actions", 2 * (horizon + actions))
     shift = min(0.25, math.sqrt((delay + 1) / horizon) / 4)
     blocks = -(-horizon // (delay + 1))
-    coins = np.random.default_rng(checks.integer("seed", seed, 0)).random((blocks, 2)) < np.array(
-        [0.5, 0.5 - shift]
-    )
+    generator = np.random.default_rng(checks.integer("seed", seed, 0, 2**64 - 1))
+    coins = generator.random((blocks, 2)) < np.array([0.5, 0.5 - shift])
     values = coins.astype(float)[np.arange(horizon) // (delay + 1)]
     P = np.tile([1.0, 0.0], (actions, 1))
     P[best] = [0.0, 1.0]

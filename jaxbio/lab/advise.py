@@ -101,7 +101,7 @@ def advise(
       progress: show bars.
     """
     actions, states = checks.integer("actions", actions, 2), checks.integer("states", states, 1)
-    looks, first = checks.integer("looks", looks, 1), checks.integer("first", first, 2)
+    looks, first = checks.integer("looks", looks, 1, 30), checks.integer("first", first, 2)
     level = checks.probability_of_error("level", level)
     budget = checks.number("seconds", seconds, 0)
     known = _checked(contestants() if learners is None else learners)
@@ -190,7 +190,7 @@ def _about(seconds: float) -> str:
 
 def _checked(learners: Any) -> dict[str, Any]:
     if not isinstance(learners, Mapping):
-        raise TypeError(f"learners must map labels to learners, but got {learners!r}")
+        raise TypeError(f"learners must map labels to learners, but got {checks.shown(learners)}")
     if len(learners) < 2:
         raise ValueError(f"learners must be two or more, but got {list(learners)}")
     for name, learner in learners.items():

@@ -7,7 +7,7 @@ Where the mapping changes, the comparator is the best sequence of actions with o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -148,9 +148,9 @@ def _at(environment: Any, changes: int) -> Environment:
 
 
 def _several(name: str, values: Any) -> list[Any]:
-    found = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
+    found = checks.several(name, values, "numbers")
     if not found:
-        raise ValueError(f"{name} must be a sequence of numbers, but got {values!r}")
+        raise ValueError(f"{name} must be a list of numbers, but got []")
     return found
 
 

@@ -49,7 +49,7 @@ def family_of(given: str | Callable[..., Any]) -> Family:
     if not callable(given):
         raise TypeError(
             f"family must be one of {', '.join(map(repr, FAMILIES))} or a function {SIGNATURE} "
-            f"that gets {GETS}, but got {given!r}"
+            f"that gets {GETS}, but got {checks.shown(given)}"
         )
     return Family(lambda actions, states, delays, _: _made(given, actions, states, delays))
 
@@ -58,7 +58,7 @@ def _made(given: Callable[..., Any], actions: int, states: int, delays: Any) -> 
     """By a function of the user's; its errors say what it got."""
     try:
         return given(actions, states, delays)
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         error.add_note(
             f"family was called with {actions}, {states} and {delays}: it must be a function "
             f"{SIGNATURE}, which gets {GETS}"
@@ -72,7 +72,7 @@ def problem(family: Family, actions: int, states: int, delays: Any, instance: in
     if not isinstance(made, Environment):
         raise TypeError(
             f"family must make an Environment, but for {actions} actions, {states} states and "
-            f"delays {delays} it made {made!r}"
+            f"delays {checks.shown(delays)} it made {checks.shown(made)}"
         )
     if (made.num_actions, made.num_states) != (actions, states):
         raise ValueError(

@@ -63,13 +63,14 @@ def check_guarantees(
       expected_bound, regret_mean, mean_low, mean_high, expected_verdict. [horizon]: most_possible,
       the regret of playing the worst action throughout. Intervals are of 95 %.
     """
+    asked = {"horizons": horizons, "deltas": deltas, "guarantees": guarantees}
+    for name, given in asked.items():
+        if not checks.several(name, given, "values"):
+            raise ValueError(f"{name} must have at least one value, but got []")
     axes = {
         "horizon": [checks.integer("horizons", one, 2, MAX_HORIZON) for one in horizons],
         "delta": [checks.probability_of_error("deltas", one) for one in deltas],
     }
-    for name, given in (("horizons", horizons), ("deltas", deltas), ("guarantees", guarantees)):
-        if not len(given):
-            raise ValueError(f"{name} must have at least one value, but got {given!r}")
     env = make_environment("paper-utility") if env is None else env
     env = written_down(_with_means(env), seed, max(axes["horizon"]))
     games = {T: _game(env, seed, T) for T in axes["horizon"]}

@@ -116,7 +116,7 @@ def phase_diagram(
 
 def _checked(learners: Any) -> dict[str, Any]:
     if not isinstance(learners, Mapping) or not learners:
-        raise TypeError(f"learners must map labels to wrappers, but got {learners!r}")
+        raise TypeError(f"learners must map labels to wrappers, but got {checks.shown(learners)}")
     for name, learner in learners.items():
         if not hasattr(checks.learner(f"learners[{name!r}]", learner), "base"):
             raise ValueError(

@@ -94,16 +94,17 @@ def measure_rates(
 
 
 def _values(name: str, values: Any, low: int, high: int | None = None) -> list[int]:
-    found = sorted({checks.integer(name, value, low, high) for value in values})
+    given = checks.several(name, values, "integers")
+    found = sorted({checks.integer(name, value, low, high) for value in given})
     if len(found) < 2:
-        raise ValueError(f"{name} must have at least two values for a slope, but got {values!r}")
+        raise ValueError(f"{name} must have at least two values for a slope, but got {given}")
     return found
 
 
 def _checked(series: Any) -> list[Series]:
-    known = list(series)
+    known = checks.several("series", series, "Series")
     if not known or not all(isinstance(one, Series) for one in known):
-        raise ValueError(f"series must hold one Series or more, but got {series!r}")
+        raise ValueError(f"series must hold one Series or more, but got {checks.shown(series)}")
     return known
 
 

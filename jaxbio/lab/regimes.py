@@ -140,7 +140,7 @@ def play_regimes(
 
 def _labelled(learners: Any) -> dict[str, Any]:
     if not isinstance(learners, Mapping) or not learners:
-        raise TypeError(f"learners must map labels to learners, but got {learners!r}")
+        raise TypeError(f"learners must map labels to learners, but got {checks.shown(learners)}")
     return dict(learners)
 
 

@@ -12,7 +12,7 @@ from jaxbio.core import Learner
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
-from jaxbio.learners.metaadabio import MetaAdaBIO
+from jaxbio.learners.metaadabio import AT_SWITCH, MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.nsd import NSDUCRL2
 from jaxbio.learners.qpmd import QPMD
@@ -113,7 +113,8 @@ def metaadabio(
     """MetaAdaBIO(delta) over DAda-Exp3(delta / 3); after a fresh switch DAda-Exp3(delta / 4)."""
     delta = checks.probability_of_error("delta", delta)
     base = DAdaExp3(delta / 3, tuning, skipping, skipped, scale)
-    after = dataclasses.replace(base, delta=delta / 4) if at_switch == "fresh" else None
+    fresh = checks.choice("at_switch", at_switch, AT_SWITCH) == "fresh"
+    after = dataclasses.replace(base, delta=delta / 4) if fresh else None
     return MetaAdaBIO(
         base,
         delta,

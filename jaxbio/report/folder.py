@@ -72,10 +72,15 @@ def write(
     return files + _rebuild(folder)
 
 
+def read(folder: Path) -> list[Section]:
+    """What a folder has of every experiment; raises where a file there is not ours."""
+    found = [load(path) for path in sorted((folder / "data").glob("experiment-*.json"))]
+    return sorted(found, key=lambda section: section.number)
+
+
 def _rebuild(folder: Path) -> list[Path]:
     """report.md and report.html from every experiment in the folder."""
-    found = [load(path) for path in sorted((folder / "data").glob("experiment-*.json"))]
-    sections = sorted(found, key=lambda section: section.number)
+    sections = read(folder)
     written = {"report.md": text.markdown(sections), "report.html": page.html(sections, folder)}
     for name, content in written.items():
         (folder / name).write_text(content, encoding="utf-8")

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from jaxbio.experiments.verdicts import Verdict
+from jaxbio.report import reading
 from jaxbio.report.choices import Sensitivity
 from jaxbio.report.section import Picture, Section, contradictions, in_short, margin, tally
 from jaxbio.report.text import PAPER, PROCEDURE, QUESTION, SENSITIVITY, TITLE
@@ -18,6 +19,7 @@ MARKS = {"yes": "✓", "no": "✗", "undecided": "?"}
 NARROW = "(max-width: 640px)"
 DARK = "(prefers-color-scheme: dark)"
 SOURCES = {"dark-narrow": f"{NARROW} and {DARK}", "light-narrow": NARROW, "dark": DARK}
+SHOWN = ("light", *SOURCES)
 
 
 def html(sections: Sequence[Section], folder: Path) -> str:
@@ -87,7 +89,8 @@ def _section(section: Section, folder: Path) -> str:
     parts += [
         "<h3>Settings</h3>",
         table(["setting", "value"], settings),
-        f'<p class="small">Versions: {escape(versions)}. Data: <code>{section.data}</code></p>',
+        f'<p class="small">Versions: {escape(versions)}. '
+        f"Data: <code>{escape(section.data)}</code></p>",
         "<h3>Commands</h3>",
         *(
             f"<p>{escape(label)}</p><pre>{escape(line)}</pre>"
@@ -101,7 +104,7 @@ def _section(section: Section, folder: Path) -> str:
 def outcome(verdict: Verdict) -> str:
     """A word in a colour."""
     word = verdict.outcome
-    return f'<span class="outcome {word}">{MARKS.get(word, "")} {escape(word)}</span>'
+    return f'<span class="outcome {escape(word)}">{MARKS.get(word, "")} {escape(word)}</span>'
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -123,34 +126,30 @@ def _sensitivity(found: Sensitivity) -> str:
     rows = [
         [
             escape(claim.statement),
-            *(f"{outcome(column[i])} {in_short(column[i])}" for column in found.verdicts),
+            *(f"{outcome(column[i])} {escape(in_short(column[i]))}" for column in found.verdicts),
         ]
         for i, claim in enumerate(found.verdicts[0])
     ]
-    return f"<p>{SENSITIVITY}</p>\n{table(['claim', *found.choices], rows)}"
+    return f"<p>{escape(SENSITIVITY)}</p>\n{table(['claim', *found.choices], rows)}"
 
 
 def _picture(picture: Picture, folder: Path) -> str:
+    embedded = {name: _embedded(reading.picture(folder, picture.files[name])) for name in SHOWN}
     sources = "".join(
-        f'<source media="{media}" srcset="{_embedded(folder / picture.files[variant])}"'
-        f"{_size(folder / picture.files[variant])}>"
+        f'<source media="{media}" srcset="{embedded[variant][0]}"{embedded[variant][1]}>'
         for variant, media in SOURCES.items()
     )
-    path = folder / picture.files["light"]
-    caption = escape(picture.caption)
-    image = f'<img src="{_embedded(path)}"{_size(path)} alt="{caption}">'
+    address, size = embedded["light"]
+    caption, stem = escape(picture.caption), Path(picture.files["light"]).stem
+    image = f'<img src="{address}"{size} alt="{caption}">'
     return (
-        f'<figure id="{escape(path.stem.removesuffix("-light"))}"><picture>{sources}{image}'
+        f'<figure id="{escape(stem.removesuffix("-light"))}"><picture>{sources}{image}'
         f"</picture><figcaption>{caption}</figcaption></figure>"
     )
 
 
-def _embedded(path: Path) -> str:
-    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
-
-
-def _size(path: Path) -> str:
-    """Width and height of a PNG, so that the page does not jump."""
-    with path.open("rb") as file:
-        width, height = struct.unpack(">II", file.read(24)[16:24])
-    return f' width="{width}" height="{height}"'
+def _embedded(png: bytes) -> tuple[str, str]:
+    """A PNG as an address, and its width and height, so that the page does not jump."""
+    width, height = struct.unpack(">II", png[16:24])
+    address = "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+    return address, f' width="{width}" height="{height}"'

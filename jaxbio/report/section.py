@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from jaxbio.experiments.verdicts import Verdict
+from jaxbio.report import reading
 from jaxbio.report.choices import Sensitivity
 
+OUTCOMES = ("yes", "no", "undecided")
 VARIANTS = ("light", "dark", "light-narrow", "dark-narrow", "light-pdf", "dark-pdf")
 
 
@@ -45,14 +47,52 @@ def save(section: Section, path: Path) -> Path:
     return path
 
 
+_verdict = reading.made(
+    Verdict,
+    statement=reading.text,
+    outcome=reading.one_of(*OUTCOMES),
+    detail=reading.text,
+    **dict.fromkeys(("mean", "low", "high", "p"), reading.maybe_number),
+)
+_section = reading.made(
+    Section,
+    number=reading.positive,
+    title=reading.text,
+    about=reading.text,
+    pictures=reading.list_of(
+        reading.made(
+            Picture,
+            name=reading.text,
+            caption=reading.text,
+            files=reading.table_of(reading.figure, *VARIANTS[:4]),
+        )
+    ),
+    verdicts=reading.list_of(_verdict),
+    settings=reading.table_of(reading.scalar, "runs"),
+    versions=reading.table_of(reading.text),
+    commands=reading.table_of(reading.line),
+    data=reading.numbers,
+    sensitivity=reading.maybe(
+        reading.made(
+            Sensitivity,
+            choices=reading.list_of(reading.text),
+            verdicts=reading.list_of(reading.list_of(_verdict)),
+        )
+    ),
+)
+
+
 def load(path: Path) -> Section:
-    kept = json.loads(path.read_text(encoding="utf-8"))
-    kept["pictures"] = [Picture(**one) for one in kept["pictures"]]
-    kept["verdicts"] = [Verdict(**one) for one in kept["verdicts"]]
-    if kept["sensitivity"]:
-        rows = [[Verdict(**one) for one in row] for row in kept["sensitivity"]["verdicts"]]
-        kept["sensitivity"] = Sensitivity(kept["sensitivity"]["choices"], rows)
-    return Section(**kept)
+    """Raises where the file is not what `save` writes."""
+    section: Section = _section(str(path), reading.json_of(path))
+    if path.stem != f"experiment-{section.number}" or not section.pictures:
+        raise ValueError(f"{path} must be of an experiment {section.number} with pictures")
+    other = section.sensitivity
+    if other and {len(row) for row in other.verdicts} != {len(section.verdicts)}:
+        raise ValueError(f"{path}.sensitivity must have as many verdicts as there are claims")
+    if other and len(other.choices) != len(other.verdicts):
+        raise ValueError(f"{path}.sensitivity must have verdicts for every choice")
+    return section
 
 
 def labelled(commands: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
@@ -83,9 +123,7 @@ def contradictions(section: Section) -> list[str]:
 def tally(verdicts: Sequence[Verdict]) -> str:
     """Such as "4 yes, 1 undecided"."""
     outcomes = [verdict.outcome for verdict in verdicts]
-    return ", ".join(
-        f"{outcomes.count(word)} {word}" for word in ("yes", "no", "undecided") if word in outcomes
-    )
+    return ", ".join(f"{outcomes.count(word)} {word}" for word in OUTCOMES if word in outcomes)
 
 
 def in_short(verdict: Verdict) -> str:

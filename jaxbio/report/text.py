@@ -43,21 +43,26 @@ def _summary(sections: Sequence[Section]) -> str:
 
 
 def _section(section: Section) -> list[str]:
-    parts = [f"## Experiment {section.number}: {section.title}", f"{section.about}."]
+    parts = [
+        f"## Experiment {section.number}: {_plain(section.title)}",
+        f"{_plain(section.about)}.",
+    ]
     for picture in section.pictures:
         files = picture.files
-        links = ", ".join(f"[{variant}]({files[variant]})" for variant in files)
-        image = f"![{picture.caption}]({files['light']})"
-        parts += [f"{image}\n\n{picture.caption} ({links})"]
+        links = ", ".join(f"[{_plain(variant)}]({files[variant]})" for variant in files)
+        caption = _plain(picture.caption)
+        parts += [f"![{caption}]({files['light']})\n\n{caption} ({links})"]
     verdicts = [(v.statement, f"**{v.outcome}**", margin(v)) for v in section.verdicts]
     parts += ["### Verdicts", table(("claim", "outcome", "margin [95 % interval]"), verdicts)]
-    parts += ["\n".join(f"- {sentence}" for sentence in contradictions(section))]
+    parts += ["\n".join(f"- {_plain(sentence)}" for sentence in contradictions(section))]
     if section.sensitivity:
         parts += ["### Sensitivity", SENSITIVITY, _sensitivity(section.sensitivity)]
     parts += ["### Settings", table(("setting", "value"), section.settings.items())]
     parts += [f"Data: [{section.data}]({section.data})"]
-    parts += ["### Versions", ", ".join(f"{n} {v}" for n, v in section.versions.items())]
-    commands = [f"{label}:\n\n```sh\n{line}\n```" for label, line in section.commands.items()]
+    parts += ["### Versions", _plain(", ".join(f"{n} {v}" for n, v in section.versions.items()))]
+    commands = [
+        f"{_plain(label)}:\n\n```sh\n{line}\n```" for label, line in section.commands.items()
+    ]
     return [*parts, "### Commands", *commands]
 
 
@@ -75,4 +80,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> str:
-    return str(value).replace("|", "\\|")
+    return _plain(value).replace("|", "\\|")
+
+
+def _plain(value: object) -> str:
+    """One line without tags: what comes from a file may hold anything."""
+    return " ".join(str(value).split()).replace("<", "\\<")
