@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend import core as jex
+from jax.extend.core import primitives
 
 ORIGIN = np.int32(0)  # an index of the same type as the others in 64-bit mode too
 _native: ContextVar[Any] = ContextVar("native", default=None)
@@ -68,6 +69,20 @@ UNKNOWN_JAX = (
     "same results, but slower"
 )
 OPTIONAL = frozenset("sharding linear _split_transpose num_consts num_carry ft_in ft_out".split())
+
+
+# A primitive of somebody else's may have the name of one of JAX's, and another meaning.
+OF_JAX = frozenset(
+    value
+    for module in (lax, primitives)
+    for name, value in vars(module).items()
+    if name.endswith("_p") and isinstance(value, jex.Primitive)
+)
+
+
+def name_of(eqn: Any) -> str:
+    """Of the primitive of an equation; no name where it is none of JAX's own."""
+    return eqn.primitive.name if eqn.primitive in OF_JAX else ""
 
 
 def runs_last(
@@ -171,14 +186,13 @@ def _interpret(
 
     for eqn in jaxpr.eqns:
         operands = [read(atom) for atom in eqn.invars]
-        name = eqn.primitive.name
         inner = called(eqn)
         if inner is not None and is_native() and _is_wall(inner.jaxpr):
             outs = _walled(operands, _native.get())
         elif inner is not None:
             values, marks = [v for v, _ in operands], [b for _, b in operands]
             outs = _interpret(inner.jaxpr, inner.consts, values, marks, runs)
-        elif name == "optimization_barrier":
+        elif name_of(eqn) == "optimization_barrier":
             outs = list(
                 zip(_bind(eqn, [v for v, _ in operands]), (b for _, b in operands), strict=True)
             )
@@ -193,7 +207,7 @@ def _interpret(
 def called(eqn: Any) -> Any:
     """The closed jaxpr that an equation calls just once on its operands; None if it does not."""
     found = list(jex.jaxprs_in_params(eqn.params))
-    if eqn.primitive.name not in INLINED or len(found) != 1:
+    if name_of(eqn) not in INLINED or len(found) != 1:
         return None
     closed = next(value for value in eqn.params.values() if getattr(value, "jaxpr", value) in found)
     closed = closed if hasattr(closed, "jaxpr") else jex.ClosedJaxpr(closed, ())
@@ -205,7 +219,7 @@ def _is_wall(jaxpr: Any) -> bool:
 
     It returns what it gets, so no function of that form, whoever wrote it, is changed by a wall.
     """
-    if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name != "optimization_barrier":
+    if len(jaxpr.eqns) != 1 or name_of(jaxpr.eqns[0]) != "optimization_barrier":
         return False
     barrier = jaxpr.eqns[0]
     return barrier.invars == jaxpr.invars and barrier.outvars == jaxpr.outvars
@@ -230,7 +244,7 @@ def _batched_equation(eqn: Any, operands: Sequence[tuple[Any, bool]], runs: int)
 
 def _is_known(eqn: Any) -> bool:
     """Are the primitive and all its parameters among those that `_runs_last` was written for?"""
-    name, params = eqn.primitive.name, set(eqn.params)
+    name, params = name_of(eqn), set(eqn.params)
     if name in ELEMENTWISE:
         return True
     if name in REDUCTIONS:
@@ -316,22 +330,25 @@ def _shape(operand: tuple[Any, bool]) -> tuple[int, ...]:
 
 def _unit_rows(sizes: Sequence[int], shape: Sequence[int]) -> bool:
     """True for a slice of one entry along some leading axes and everything along the others."""
-    lead = 0
-    while lead < len(shape) and sizes[lead] == 1:
-        lead += 1
+    lead = _leading_units(sizes)
     return tuple(sizes[lead:]) == tuple(shape[lead:])
+
+
+def _leading_units(sizes: Sequence[int]) -> int:
+    """How many of the first axes of a slice have one entry."""
+    return next((axis for axis, size in enumerate(sizes) if size != 1), len(sizes))
 
 
 def _row_index(
     indices: Sequence[tuple[Any, bool]], shape: Sequence[int], sizes: Sequence[int]
 ) -> tuple[Any, bool, int]:
     """Index into the leading unit axes, flattened: (index, batched, number of rows)."""
-    lead = 0
-    while lead < len(shape) and sizes[lead] == 1:
-        lead += 1
+    lead = _leading_units(sizes)
     flat, is_batched = jnp.int32(0), False
     for (index, batched), size in zip(indices[:lead], shape[:lead], strict=True):
-        inside = jnp.clip(jnp.asarray(index), 0, size - 1).astype(jnp.int32)
+        index = jnp.asarray(index)
+        index = index if index.dtype.itemsize >= 4 else index.astype(jnp.int32)  # holds any size
+        inside = jnp.clip(index, 0, size - 1).astype(jnp.int32)
         flat = flat * size + inside
         is_batched = is_batched or batched
     return flat, is_batched, math.prod(shape[:lead])

@@ -46,10 +46,8 @@ STOPS_PER_CALL = 256
 ROUNDS_PER_CALL = 1 << 16  # at most; fewer where they are slow:
 SECONDS_PER_CALL = 0.5  # about, between two looks at the host
 FIRST_CALL = 1 << 14  # rounds, of a game whose speed is not known yet
-CROWDED, FIRST_CROWDED_CALL = (
-    16,
-    1 << 10,
-)  # with more lanes a round may take a thousand times longer
+CROWDED = 16  # with more lanes a round may take a thousand times longer
+FIRST_CROWDED_CALL = 1 << 10
 VECTOR = 16  # numbers in the longest vector of a CPU
 LARGE = 256  # numbers of a run
 PLAYERS_WITH_MEMORY = 8  # older ones give theirs back

@@ -319,8 +319,9 @@ def seed(value: Any) -> Any:
 
 
 FLAGS = {
-    "lost": "a loss did not fit into the ring: a delay was negative, or longer than the delay "
-    "law's longest() says (with ring_depth=... given to rollout: than that ring is deep)",
+    "lost": "a loss did not fit into the ring: a delay was negative, changed although the delay "
+    "law says that it is constant, or was longer than the law's longest() says (with "
+    "ring_depth=... given to rollout: than that ring is deep)",
     "overflow": "more losses arrived in one round than the ring has lanes",
     "out_of_range": "the learner chose an action below 0 or not below num_actions "
     "(BOLD does where it has too few copies: give more, or copies=None)",

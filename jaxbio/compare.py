@@ -141,6 +141,8 @@ def _checked(samples: Mapping[Any, Any], paired: bool) -> dict[str, np.ndarray]:
         str(name): checks.array(f"results[{name!r}]", values, 1, "[runs]")
         for name, values in samples.items()
     }
+    if len(checked) < len(samples):
+        raise ValueError(f"results must have names that differ as text, but got {list(samples)}")
     lengths = {name: len(values) for name, values in checked.items()}
     if paired and len(set(lengths.values())) > 1:
         raise ValueError(

@@ -37,6 +37,8 @@ def pytree(cls: type[T]) -> type[T]:
     Rebuilding a tree skips `__init__` and `__post_init__`: values are checked when a person
     constructs the object, not when a transformation passes tracers or stacks of values through.
     """
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a class, as in @pytree above one, but got {cls!r}")
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     names = tuple(f.name for f in fields if not f.metadata.get("static"))
@@ -181,13 +183,19 @@ def ignores_empty_lanes(learner: Any) -> bool:
     """May `learn` be shown any number of lanes that are not due, with anything in them but a loss?
 
     The class itself must say so (`ignores_empty_lanes = True`), not one that it inherits from,
-    whose `learn` may be another; and so must the class of every learner among its fields.
+    whose `learn` may be another; and so must the class of every learner in its fields. Only
+    dataclasses (`pytree` makes them) can say so: the fields of others are not known.
     """
-    if not vars(type(learner)).get("ignores_empty_lanes"):
+    says_so = vars(type(learner)).get("ignores_empty_lanes")
+    if not says_so or not dataclasses.is_dataclass(learner):
         return False
-    inner = [getattr(learner, field.name) for field in dataclasses.fields(learner)]
-    bases = [value for value in inner if callable(getattr(value, "learn", None))]
-    return all(ignores_empty_lanes(base) for base in bases)
+    fields = [getattr(learner, field.name) for field in dataclasses.fields(learner)]
+    inner = jax.tree.leaves(fields, is_leaf=_is_learner)
+    return all(ignores_empty_lanes(value) for value in inner if _is_learner(value))
+
+
+def _is_learner(value: Any) -> bool:
+    return callable(getattr(value, "learn", None))
 
 
 def check_learner(learner: Any, env: Any) -> None:

@@ -232,7 +232,7 @@ def _stream(label: str) -> int:
 
 def _checked_axes(axes: Any, limit: float) -> dict[str, list[Any]]:
     if not isinstance(axes, Mapping):
-        raise TypeError(f"axes must map names to values, but got {axes!r}")
+        raise TypeError(f"axes must map names to values, but got {checks.shown(axes)}")
     checked = {}
     for name, values in axes.items():
         if not isinstance(name, str) or not name.isidentifier():
@@ -295,7 +295,7 @@ def _repeated(values: list[Any]) -> bool:
 
 def _checked_learners(learners: Any) -> dict[str, Any]:
     if not isinstance(learners, Mapping) or not learners:
-        raise TypeError(f"learners must map labels to learners, but got {learners!r}")
+        raise TypeError(f"learners must map labels to learners, but got {checks.shown(learners)}")
     for label in learners:
         if not isinstance(label, str):
             raise TypeError(f"a learner's label must be a string, but got {label!r}")
@@ -327,8 +327,13 @@ def _on_axes(what: str, thing: Any, axes: dict[str, list[Any]]) -> _Builder:
     if isinstance(thing, Environment) or hasattr(thing, "learn"):
         return _Builder(what, lambda: thing, (), axes)
     if not callable(thing):
-        raise TypeError(f"{what} must be one, or a function of axes, but got {thing!r}")
-    parameters = inspect.signature(thing).parameters.values()
+        raise TypeError(f"{what} must be one, or a function of axes, but got {checks.shown(thing)}")
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{what} must have arguments with names, but got {checks.shown(thing)}"
+        ) from None
     for parameter in parameters:
         required = parameter.default is inspect.Parameter.empty
         if required and parameter.name not in axes:

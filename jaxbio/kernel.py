@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend import core as jex
 
-from jaxbio.batching import ELEMENTWISE, INLINED, REDUCTIONS, native
+from jaxbio.batching import ELEMENTWISE, INLINED, REDUCTIONS, name_of, native
 from jaxbio.core import Array, float_dtype
 from jaxbio.traces import code_of, traced
 
@@ -146,7 +146,7 @@ def collect(
 def is_emitted(jaxpr: Any) -> bool:
     """Does the jaxpr, with all that it calls, consist of primitives that can be emitted?"""
     return all(
-        eqn.primitive.name in EMITTED
+        name_of(eqn) in EMITTED
         and all(
             is_emitted(getattr(inner, "jaxpr", inner)) for inner in jex.jaxprs_in_params(eqn.params)
         )

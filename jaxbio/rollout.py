@@ -35,7 +35,7 @@ from jaxbio.core import (
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 from jaxbio.kernel import at_points
 from jaxbio.ops import Sum, Wide, select, sum_add, sum_zero, wide_add, wide_value, wide_zero
-from jaxbio.sizing import check_sizes, ring_sizes
+from jaxbio.sizing import checked_sizes, ring_sizes
 
 
 class Facts(NamedTuple):
@@ -44,7 +44,8 @@ class Facts(NamedTuple):
     outstanding: sigma_t, losses that have not arrived at the end of the round; most: sigma_max;
     total: sum of the counts at the beginnings of rounds, the clipped total delay; arrived.
     out_of_range: bool [], an action that does not exist was chosen; lost: bool [], a delay was
-    negative, or so long that the ring had no slot for a loss that was to arrive.
+    negative, not the one that it always is (`constant`), or so long that the ring had no slot for a
+    loss that was to arrive.
     """
 
     outstanding: Array
@@ -228,7 +229,10 @@ def close(
     arrived = carry.number + (acted.delay == 0).astype(jnp.int32)
     outside = (acted.action < 0) | (acted.action >= env.num_actions)
     beyond = (acted.delay >= game.known.ring_depth) & (t <= game.known.horizon - acted.delay)
-    facts = _count(carry.facts, arrived, outside, beyond | (acted.delay < 0))
+    lost = beyond | (acted.delay < 0)
+    if env.delays.constant:
+        lost = lost | (acted.delay != game.known.delay)
+    facts = _count(carry.facts, arrived, outside, lost)
     return Carry(learned, slots, number, row, facts, tally)
 
 
@@ -381,7 +385,8 @@ def rollout(
       A Record. Its realised regret costs a second loop over the rounds; under jit it is not
       computed unless it is used.
     """
-    points = recorded_rounds(rounds, checks.integer("horizon", horizon, 1, MAX_HORIZON))
+    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
+    points = recorded_rounds(rounds, horizon)
     game = _one_game(env, learner, seed, run, horizon, ring_depth, lanes)
     key = rng.run_key(seed, run)
     start, stops = jnp.int32(0), jnp.asarray(points, jnp.int32)
@@ -413,6 +418,8 @@ def trajectory(
 
     For looking closely at one run; memory grows with the horizon.
     """
+    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
+    memory.refuse_table(f"a trajectory of {horizon:,} rounds", 5 * horizon, "a shorter horizon")
     game = _one_game(env, learner, seed, run, horizon, ring_depth, lanes)
     key = rng.run_key(seed, run)
 
@@ -435,15 +442,13 @@ def _one_game(
     lanes: int | None,
 ) -> Game:
     """Check the players and put their game together."""
-    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
     check_players(env, learner, horizon)
     checks.integer("run", run, 0, 2**31 - 1)
     if ring_depth is None or lanes is None:
         sizes = ring_sizes(env, horizon)
         ring_depth = sizes[0] if ring_depth is None else ring_depth
         lanes = sizes[1] if lanes is None else lanes
-    check_sizes(env, horizon, ring_depth, lanes)
-    return make_game(env, learner, horizon, ring_depth, lanes)
+    return make_game(env, learner, horizon, *checked_sizes(env, horizon, ring_depth, lanes))
 
 
 def check_players(env: Any, learner: Any, horizon: int) -> None:

@@ -311,12 +311,12 @@ def refuse(plan: Plan, given: float | None, remedy: str) -> None:
     """
     if given is None and plan.bytes > memory.limit_of(given):
         give_back_memory()
-    sizes = {
-        plan.bytes_of_result: remedy,
-        plan.bytes_at_work: AT_WORK,
-        plan.bytes_of_settings: SEVERAL,
-    }
-    memory.refuse(str(plan), plan.bytes, memory.limit_of(given), sizes[max(sizes)])
+    remedies = (
+        (plan.bytes_of_result, remedy),
+        (plan.bytes_at_work, AT_WORK),
+        (plan.bytes_of_settings, SEVERAL),
+    )
+    memory.refuse(str(plan), plan.bytes, memory.limit_of(given), max(remedies)[1])
 
 
 def refuse_outline(outline: Outline, job: Job, stored: bool, limit: float, planned: bool) -> None:

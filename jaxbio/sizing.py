@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxbio import checks, ring
 from jaxbio.core import host, is_concrete
-from jaxbio.environment.environment import Environment, check_environment
+from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 
 # Independent delays of one law bring one loss a round on average, so their number in a round has
 # lighter tails than Poisson(1) (Hoeffding 1956): a round needs more lanes with probability 1.1e-15.
@@ -36,7 +36,7 @@ def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
             "the sizes of the ring cannot be read off traced delays: "
             "pass ring_depth=... and lanes=... to rollout"
         )
-    depth = ring.depth_for(delays.longest(), horizon)
+    depth = ring.depth_for(_longest(delays), horizon)
     if delays.constant:
         return depth, 1
     return depth, _rounded(_most_together(delays, horizon)) if delays.written_down else LANES
@@ -48,6 +48,15 @@ def common_sizes(envs: Sequence[Environment], horizons: Sequence[int]) -> tuple[
     sizes = [ring_sizes(env, horizon) for env, horizon in zip(envs, horizons, strict=True)]
     depth, lanes = (max(size) for size in zip(*sizes, strict=True))
     return slots, depth, lanes
+
+
+def _longest(delays: Any) -> int:
+    """What a law says; one that is longer than any game is one of those."""
+    found = delays.longest()
+    what = f"longest() of {type(delays).__name__}"
+    if isinstance(found, float | int) and found > MAX_HORIZON:
+        return MAX_HORIZON
+    return checks.integer(what, found, 0)
 
 
 def _most_together(delays: Any, horizon: int) -> int:
@@ -71,17 +80,18 @@ def _rounded(most: int) -> int:
     return size * 3 // 4 if size >= 8 and size * 3 // 4 >= most else size
 
 
-def check_sizes(env: Environment, horizon: int, ring_depth: int, lanes: int) -> None:
-    """Raise where a ring of these sizes could lose losses."""
-    checks.integer("ring_depth", ring_depth, 1)
-    checks.integer("lanes", lanes, 1, ring.MAX_LANES)
+def checked_sizes(env: Environment, horizon: int, ring_depth: Any, lanes: Any) -> tuple[int, int]:
+    """(ring depth, lanes) as given; raises where a ring of these sizes could lose losses."""
+    ring_depth = checks.integer("ring_depth", ring_depth, 1)
+    lanes = checks.integer("lanes", lanes, 1, ring.MAX_LANES)
     delays_known = all(is_concrete(leaf) for leaf in jax.tree.leaves(env.delays))
-    needed = min(env.delays.longest(), horizon) + 1 if delays_known else 1
+    needed = min(_longest(env.delays), horizon) + 1 if delays_known else 1
     if ring_depth < needed or ring_depth & (ring_depth - 1):
         raise ValueError(
             f"ring_depth must be a power of 2 and at least {needed} for these delays, "
             f"but got {ring_depth}"
         )
+    return ring_depth, lanes
 
 
 def widest(lanes: int) -> int:

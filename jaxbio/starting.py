@@ -20,7 +20,9 @@ def is_the_command() -> bool:
     """Is this process `jaxbio` or `python -m jaxbio`, and not one that imports the package?"""
     if multiprocessing.parent_process() is not None:
         return False
-    as_module = sys.argv[:1] == ["-m"] and "jaxbio" in sys.orig_argv
+    words = sys.orig_argv
+    module = words[words.index("-m") + 1 :][:1] if "-m" in words else []
+    as_module = sys.argv[:1] == ["-m"] and module == ["jaxbio"]  # what runs, not what it imports
     return as_module or Path(sys.argv[0] if sys.argv else "").stem == "jaxbio"
 
 

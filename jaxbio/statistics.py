@@ -43,7 +43,9 @@ class Estimate(NamedTuple):
             return self.unvaried / 2 if self.mean > 0 else 1 - self.unvaried / 2
         from scipy import special
 
-        return float(special.stdtr(self.freedom, -self.mean / self.error))
+        with np.errstate(all="ignore"):  # an error may be so small that the ratio is infinite
+            ratio = float(np.divide(-self.mean, self.error)) if self.mean else 0.0
+        return float(special.stdtr(self.freedom, ratio))
 
     def two_sided(self) -> float:
         """The p-value of a true mean of 0."""
@@ -66,7 +68,9 @@ def of_margin(margin: np.ndarray) -> Estimate:
         return Estimate(mean, math.nan, math.nan)
     if _agree(margin):
         return Estimate(mean, 0.0, runs - 1.0, 2.0 ** (1 - runs) if margin[0] else 1.0)
-    return Estimate(mean, float(margin.std(ddof=1)) / math.sqrt(runs), runs - 1.0)
+    unit = float(np.abs(margin).max())  # squares of very large or small numbers are none
+    error = float((margin / unit).std(ddof=1)) / math.sqrt(runs)
+    return Estimate(mean, unit * error, runs - 1.0)
 
 
 def of_difference(one: np.ndarray, other: np.ndarray) -> Estimate:
@@ -81,9 +85,10 @@ def of_difference(one: np.ndarray, other: np.ndarray) -> Estimate:
         deals = math.comb(sum(sizes), len(one))
         p = 1.0 if one[0] == other[0] else min(1.0, 2.0 / deals)
         return Estimate(mean, 0.0, sum(sizes) - 2.0, p)
-    parts = [float(sample.var(ddof=1)) / len(sample) for sample in (one, other)]
+    unit = max(float(np.ptp(sample)) for sample in (one, other))
+    parts = [float((sample / unit).var(ddof=1)) / len(sample) for sample in (one, other)]
     squares = sum(part**2 / (size - 1) for part, size in zip(parts, sizes, strict=True))
-    return Estimate(mean, math.sqrt(sum(parts)), sum(parts) ** 2 / squares)
+    return Estimate(mean, unit * math.sqrt(sum(parts)), sum(parts) ** 2 / squares)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

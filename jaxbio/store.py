@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from jaxbio import files
+from jaxbio.checks import shown
 from jaxbio.fingerprint import refuse_unknown
 
 HEADER = "header"
@@ -41,7 +42,7 @@ def checked_path(store: Any) -> Path | None:
     if store is None:
         return None
     if not isinstance(store, str | os.PathLike) or not str(store):
-        raise TypeError(f"store must be the path of a folder, but got {store!r}")
+        raise TypeError(f"store must be the path of a folder, but got {shown(store)}")
     try:
         path = Path(store)
         first = next(filter(_is_there, (path, *path.parents)), None)
@@ -49,7 +50,7 @@ def checked_path(store: Any) -> Path | None:
     except (OSError, TypeError, ValueError) as error:  # too long, not text, a zero byte
         reason = getattr(error, "strerror", None) or error
         raise ValueError(
-            f"store must be the path of a folder, but got {_cut(repr(store))}: {reason}"
+            f"store must be the path of a folder, but got {shown(store)}: {reason}"
         ) from None
     if first is not None and not is_folder:
         kind = "a file" if first.exists() else "a link to nothing"

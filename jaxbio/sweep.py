@@ -200,12 +200,12 @@ def _asked(
 def _checked_quantiles(quantiles: Any) -> np.ndarray:
     try:
         given = np.asarray(quantiles)
-        values = np.atleast_1d(given.astype(np.float64))
         fine = given.dtype.kind in "iuf"
-    except (TypeError, ValueError):
-        fine, values = False, np.empty(0)
+    except (TypeError, ValueError, MemoryError, RecursionError):
+        fine, given = False, np.empty(0)
     if not fine:
-        raise TypeError(f"quantiles must be numbers in [0, 1], but got {quantiles!r}")
+        raise TypeError(f"quantiles must be numbers in [0, 1], but got {checks.shown(quantiles)}")
+    values = np.atleast_1d(given.astype(np.float64))
     if values.ndim > 1:
         raise ValueError(f"quantiles must be a list of numbers, but got {values.tolist()}")
     if values.size and not ((values >= 0) & (values <= 1)).all():
@@ -217,7 +217,7 @@ def _checked_quantiles(quantiles: Any) -> np.ndarray:
 
 def _processes(given: Any, store: Any) -> tuple[int, int]:
     if given is not None and (not isinstance(given, Sequence) or len(given) != 2):
-        raise ValueError(f"processes must be (index, count), but got {given!r}")
+        raise ValueError(f"processes must be (index, count), but got {checks.shown(given)}")
     index, count = (jax.process_index(), jax.process_count()) if given is None else given
     index, count = checks.integer("processes", index, 0), checks.integer("processes", count, 1)
     if index >= count:

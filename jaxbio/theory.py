@@ -96,7 +96,7 @@ def _probably(delta: float) -> str:
 _LONGEST = 200  # letters of a value in a message
 _MOST = 2**53  # of an integer: products of two stay finite, and floats are exact up to it
 _FACTOR = 1e100  # of a constant of an analysis: no rate becomes 0
-_MOST_ROUNDS = 2**28  # where there is a number for every round: 2 GiB each time
+MOST_ROUNDS = 2**28  # where there is a number for every round: 2 GiB each time
 
 
 def _shown(value: Any) -> str:
@@ -175,7 +175,7 @@ def _rounds(numbers: NDArray[np.float64], horizon: SupportsIndex | None) -> int:
         if numbers.ndim == 0:
             raise ValueError("horizon must be given when delays is one integer, got None")
         return len(numbers)
-    rounds = _integer("horizon", horizon, 1, _MOST_ROUNDS)
+    rounds = _integer("horizon", horizon, 1, MOST_ROUNDS)
     if numbers.ndim and len(numbers) != rounds:
         raise ValueError(
             f"delays must have one entry per round, {rounds} (horizon), got {len(numbers)}"

@@ -90,7 +90,7 @@ def tune(
         runs=runs,
         steps=steps,
         pairs=enough if pairs is None else checks.integer("pairs", pairs, 1, 2**16),
-        spread=checks.number("spread", spread, 0, open_low=True),
+        spread=checks.number("spread", spread, 0, 10, open_low=True),
         scaled=checks.boolean("scaled", scaled),
         held_out=checks.integer("held_out", held_out, 2),
         seed=checks.seed(seed),

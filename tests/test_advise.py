@@ -168,7 +168,7 @@ def test_a_run_counts_on_all_problems_of_the_family(monkeypatch: pytest.MonkeyPa
         return xr.Dataset({"final_regret": made}, {"learner": list(learners)})
 
     monkeypatch.setattr(lab_advise, "sweep", sweep)
-    found = advise(**problem(family="random", seconds=0))
+    found = advise(**problem(family="random", looks=1))
     problems = [drawn(2, 2, jb.FixedDelay(5), i) for i in range(8)]
     expected = np.mean([one.mapping.P[0, 0] for one in problems])
     assert [row.mean for row in found.overall.rows] == pytest.approx([expected] * 5)
@@ -202,7 +202,7 @@ class Clock:
         (0.0, 1.0, 100.0, [32, 32]),
         (20.0, 0.1, 45.0, [32, 32, 64]),
         (1.0, 0.0, 45.0, [32, 32, 64, 128, 256, 512]),
-        (1.0, 0.0, 0.0, [32]),
+        (1.0, 0.0, 0.5, [32]),
     ],
 )
 def test_no_look_begins_that_time_does_not_allow(

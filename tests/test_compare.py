@@ -389,3 +389,23 @@ def test_the_table_has_a_line_for_each_learner() -> None:
 def test_bad_input_is_named(results: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         jb.compare(results, **options)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e-90, 1.0, 1e100, 1e200])
+def test_any_unit_of_regret_gives_the_same_comparison(unit: float, paired: bool) -> None:
+    """Squares of such numbers are 0 or infinite."""
+    samples = {"a": np.array([0.0, 1.0, 0.5, 2.0]), "b": np.array([3.0, 5.0, 4.0, 7.5])}
+    usual = jb.compare(samples, paired=paired)
+    found = jb.compare({name: unit * row for name, row in samples.items()}, paired=paired)
+    assert [row.name for row in found.rows] == ["a", "b"]
+    for one, other in zip(found.rows, usual.rows, strict=True):
+        ends = ("low", "high", "behind_low", "behind_high")
+        expected = [unit * getattr(other, end) for end in ends]
+        np.testing.assert_allclose([getattr(one, end) for end in ends], expected, rtol=1e-6)
+        assert one.p == other.p or one.p == pytest.approx(other.p)
+
+
+def test_names_that_are_the_same_text_are_refused() -> None:
+    with pytest.raises(ValueError, match="results must have names that differ as text"):
+        jb.compare({1: [1.0, 2.0], "1": [2.0, 3.0], "b": [5.0, 5.0]})  # type: ignore

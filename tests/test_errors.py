@@ -942,6 +942,36 @@ NUMBERS: dict[str, Case] = {
         ValueError,
         "store must be the path of a folder, but got 'a\\x00b'",
     ),
+    "a quantile of 400 digits": (
+        lambda: jb.plan_sweep(world(), {"a": jb.UCB1()}, {}, horizon=9, quantiles=[10**400]),  # type: ignore
+        TypeError,
+        "quantiles must be numbers in [0, 1]",
+    ),
+    "processes of 5,000 digits": (
+        lambda: jb.plan_sweep(world(), {"a": jb.UCB1()}, {}, horizon=9, processes=10**5000),  # type: ignore
+        ValueError,
+        "processes must be (index, count), but got <int>",
+    ),
+    "a function without arguments of a name": (
+        lambda: jb.plan_sweep(int, {"a": jb.UCB1()}, {}, horizon=9),
+        TypeError,
+        "environment must have arguments with names",
+    ),
+    "a guarantee that is a number": (
+        lambda: jb.check_guarantees(guarantees=[1]),  # type: ignore
+        TypeError,
+        "guarantees must be Guarantees, but got 1",
+    ),
+    "no lemmas": (
+        lambda: jb.check_guarantees(lemmas=None),  # type: ignore
+        TypeError,
+        "lemmas must be a list of Lemmas",
+    ),
+    "a tree of no class": (
+        lambda: jb.pytree(5),  # type: ignore
+        TypeError,
+        "cls must be a class",
+    ),
     "one number for a list": (
         lambda: jb.measure_rates(delays=np.array(3)),  # type: ignore
         TypeError,
@@ -1077,6 +1107,12 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ),
         ("run paper-stochastic ucb1 --set states 3 --set states 4", "'states' is set twice"),
         (
+            f"theory --actions 8 --states 2 --horizon {'9' * 400}",
+            "horizon must be in [1, 268435456]",
+        ),
+        ("theory --actions 8 --states 2 --horizon 2147483648", "horizon must be in [1, 268435456]"),
+        ("advise --actions 2 --states 2 --seconds 0", "seconds must be greater than 0"),
+        (
             "phase --family json:dumps",
             "family was called with 8, 2 and FixedDelay(d=2): it must be",
         ),
@@ -1145,6 +1181,7 @@ def test_reproduce_means_all_experiments_where_none_is_named() -> None:
 INTERRUPTING = """
 import builtins, os, signal
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 imported = builtins.__import__
 
 def interrupting(name, *rest, **more):
@@ -1188,3 +1225,17 @@ def test_large_seeds_are_refused_or_have_their_own_worlds() -> None:
 
 def test_action_as_a_python_number() -> None:
     rollout(learner=Odd("Python number"), rounds=1)
+
+
+def test_whole_numbers_of_other_kinds_are_sizes() -> None:
+    """What was checked is what is played with."""
+    sizes: Any = {"ring_depth": 64.0, "lanes": np.float32(4)}
+    found = jb.rollout(world(), jb.UCB1(), 0, np.float64(20), **sizes)  # type: ignore
+    np.testing.assert_array_equal(found.regret, jb.rollout(world(), jb.UCB1(), 0, 20).regret)
+    assert jb.trajectory(world(), jb.UCB1(), 0, np.float64(20), **sizes).action.shape == (20,)  # type: ignore
+
+
+def test_a_trajectory_without_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jaxbio.memory.free_memory", lambda: 1e9)
+    with pytest.raises(MemoryError, match="a trajectory of 1,000,000,000 rounds takes"):
+        jb.trajectory(world(), jb.UCB1(), 0, 10**9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -180,6 +180,20 @@ def test_a_subclass_has_to_say_itself_that_it_ignores_empty_lanes() -> None:
     assert not ignores_empty_lanes(jb.MetaBIO(Sub()))
 
 
+def test_learners_in_a_field_are_asked_too() -> None:
+    @jb.pytree
+    class Several:
+        inner: Any
+        ignores_empty_lanes = True
+
+    class Named(NamedTuple):
+        ignores_empty_lanes: bool = True
+
+    assert ignores_empty_lanes(Several((jb.UCB1(), {"b": jb.UCB1()})))
+    assert not ignores_empty_lanes(Several((jb.UCB1(), {"b": CountsLanes()})))
+    assert not ignores_empty_lanes(Named())
+
+
 # --- what a method returns
 
 
@@ -290,7 +304,7 @@ class Longer:
 )
 def test_a_delay_law_that_exceeds_its_longest_raises(play: Any) -> None:
     play(jb.Environment(MAPPING, LOSSES, Longer(400)))
-    with pytest.raises(RuntimeError, match=r"longer than the delay law's longest\(\) says"):
+    with pytest.raises(RuntimeError, match=r"longer than the law's longest\(\) says"):
         play(jb.Environment(MAPPING, LOSSES, Longer(20)))
 
 
@@ -320,6 +334,28 @@ def test_a_traced_delay_that_reaches_the_depth_of_the_ring_is_flagged() -> None:
     overflow, arrived = jax.jit(jax.vmap(lost))(delays)
     assert overflow.tolist() == [False, False, True, True, True, False, False]
     assert arrived[:2].tolist() == [290, 237]
+
+
+def test_a_constant_delay_that_changes_raises() -> None:
+    @jb.pytree
+    class Jitter(jb.FixedDelay):
+        def delay(self, key: Any, t: Any) -> Any:
+            return jnp.where(t == 7, 2, 3).astype(jnp.int32)
+
+    simulated(jb.Environment(MAPPING, LOSSES, jb.FixedDelay(3)), Uniform())
+    with pytest.raises(RuntimeError, match="changed although the delay law says that it is const"):
+        simulated(jb.Environment(MAPPING, LOSSES, Jitter(3)), Uniform())
+
+
+@pytest.mark.parametrize(("longest", "error"), [(None, TypeError), (-3, ValueError)])
+def test_what_longest_returns_is_checked(longest: Any, error: type[Exception]) -> None:
+    env = jb.Environment(MAPPING, LOSSES, Longer(longest))
+    with pytest.raises(error, match=r"longest\(\) of Longer must be"):
+        simulated(env, Uniform())
+
+
+def test_delays_without_a_longest_are_longer_than_the_game() -> None:
+    assert jb.ring_sizes(jb.Environment(MAPPING, LOSSES, Longer(float("inf"))), 300)[0] == 1024  # type: ignore
 
 
 @jb.pytree

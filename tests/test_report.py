@@ -24,8 +24,8 @@ from jaxbio.learners.exp3 import DAdaExp3
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.registry import make_learner
 from jaxbio.report.choices import _only_judged, variants
-from jaxbio.report.folder import _rebuild
-from jaxbio.report.section import VARIANTS, contradictions, load
+from jaxbio.report.folder import _rebuild, check
+from jaxbio.report.section import VARIANTS, contradictions, load, margin
 
 TINY = Options(horizon=300, runs=4, rounds=30)
 COMMAND = "jaxbio reproduce 4 --horizon 300 --runs 4"
@@ -172,6 +172,9 @@ def picture(**changes: str) -> list[Any]:
         ({"pictures": picture(dark="data/experiment-4.json")}, "files.dark"),
         ({"pictures": [{"name": "x", "caption": "y", "files": {}}]}, "files"),
         ({"pictures": picture(light="figures/text.png")}, "text.png"),
+        ({"pictures": picture(light="figures/none.png")}, "there is no such file"),
+        ({"title": "\ud800"}, "experiment-9.json is not JSON"),
+        ({"verdicts": [VERDICT | {"mean": 10**400}]}, "mean"),
         ({"pictures": picture(light="figures/link.png")}, "link.png"),
     ],
 )
@@ -230,15 +233,40 @@ def test_words_of_a_stranger_are_words_on_the_page(written: Any) -> None:
     assert not re.search(r"(?<!\\)<script", text)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"number": "9"}, "experiment-9.json.number must be an integer"),
+        ({"pictures": picture(light="figures/none.png")}, "none.png must be a PNG of the report"),
+    ],
+)
 def test_a_stranger_is_refused_before_anything_is_played(
-    written: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    written: Any,
+    changes: Any,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(cli, "_keep_programs", lambda: None)
     monkeypatch.setattr(Experiment, "play", lambda *_, **__: pytest.fail("played"))
-    other = kept_with(written[0], number="9")
+    other = kept_with(written[0], **changes)
     assert cli.main(["reproduce", "1", "--folder", str(written[0])]) == 2
-    assert "experiment-9.json.number must be an integer" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
     other.unlink()
+
+
+def test_an_experiment_whose_pictures_are_gone_can_be_played_again(written: Any) -> None:
+    kept_with(written[0], pictures=picture(light="figures/none.png"))
+    check(written[0], 9)
+    with pytest.raises(ValueError, match=r"none\.png"):
+        check(written[0], 4)
+    (written[0] / "data/experiment-9.json").unlink()
+
+
+@pytest.mark.parametrize("missing", ["mean", "low", "high", "p"])
+def test_a_margin_that_is_not_whole_is_told_in_words(missing: str) -> None:
+    numbers: Any = dict.fromkeys(("mean", "low", "high", "p"), 1.0) | {missing: None}
+    assert margin(Verdict("birds swim", "yes", "by far", **numbers)) == "by far"
 
 
 def test_contradictions_are_said_plainly(written: Any) -> None:

@@ -25,8 +25,8 @@ lab_phase = importlib.import_module("jaxbio.lab.phase")
 FAMILY = """
 import jaxbio as jb
 
-def family(actions, states, delay):
-    delays = jb.GeometricDelay(delay)
+def family(actions, states, delays):
+    delays = jb.GeometricDelay(delays.d)
     return jb.make_environment("paper-utility", actions=actions, states=states, delays=delays)
 """
 
@@ -106,7 +106,7 @@ def test_a_family_of_the_users_has_another_name_when_it_changes(
 ) -> None:
     """Else its finished parts would be those of another problem, and be refused."""
     names = []
-    for text in (FAMILY, FAMILY + "# no change\n", FAMILY.replace("(delay)", "(delay + 1)")):
+    for text in (FAMILY, FAMILY + "# no change\n", FAMILY.replace("delays.d)", "delays.d + 1)")):
         Path("changing_family.py").write_text(text)
         names.append(specs.family_name("changing_family:family"))
         monkeypatch.delitem(sys.modules, "changing_family")
@@ -276,16 +276,18 @@ def test_advice_is_kept_without_being_asked(
     times = [file.stat().st_mtime_ns for file in kept]
     assert kept
     assert Path("results/advise/store") in Path(stores[0]).parents
-    assert cli.main([*words, "--seconds", "0"]) == 0
+    monkeypatch.setattr(lab_advise, "_fits", lambda *_: False)  # one look
+    assert cli.main(words) == 0
     assert stores[2] == stores[0]
     assert [file.stat().st_mtime_ns for file in kept] == times, "played again"
-    assert cli.main([*words, "--seconds", "0", "--seed", "1"]) == 0
+    assert cli.main([*words, "--seed", "1"]) == 0
     assert stores[-1] != stores[0]
 
 
-def test_advice(capsys: pytest.CaptureFixture[str]) -> None:
+def test_advice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("jaxbio.lab.advise._fits", lambda *_: False)  # one look
     words = ["advise", "--actions", "2", "--states", "2", "--horizon", "200", "--delay", "5"]
-    words += ["--seconds", "0", "--figure", "advice.svg", "--learners", "ucb1", "metabio"]
+    words += ["--figure", "advice.svg", "--learners", "ucb1", "metabio"]
     found = printed(capsys, *words, "dada-exp3")
     assert found["runs"] == 32
     names = {row["name"] for row in found["learners for a mapping that may change"]["rows"]}

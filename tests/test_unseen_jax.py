@@ -97,6 +97,29 @@ def test_an_unknown_primitive_goes_to_vmap() -> None:
     assert not kernel.is_emitted(jax.make_jaxpr(unheard_of.bind)(1.0).jaxpr)
 
 
+def test_a_primitive_of_somebody_elses_with_a_name_of_jaxs_keeps_its_meaning() -> None:
+    """One that is called `square` and is a cumulative sum: not elementwise."""
+    square = jex.Primitive("square")
+    square.def_abstract_eval(lambda x: x)
+    square.def_impl(lambda x: jnp.cumsum(x, axis=-1))
+    lowering = mlir.lower_fun(lambda x: jnp.cumsum(x, axis=-1), multiple_results=False)
+    mlir.register_lowering(square, lowering)
+    moved = lambda args, axes: (square.bind(jnp.moveaxis(args[0], axes[0], 0)), 0)  # noqa: E731
+    batchers.primitive_batchers[square] = moved  # type: ignore[index]
+    got = jax.jit(batching.runs_last(square.bind, [True], RUNS))(X)
+    np.testing.assert_array_equal(got, np.cumsum(X, axis=0))
+    assert not kernel.is_emitted(jax.make_jaxpr(square.bind)(X).jaxpr)
+
+
+def test_small_integers_index_large_arrays() -> None:
+    table = jnp.arange(300.0)
+    index = jnp.array([0, 7, 255], jnp.uint8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = batching.runs_last(lambda i: lax.dynamic_index_in_dim(table, i), [True], RUNS)
+        np.testing.assert_array_equal(read(index)[0], [0, 7, 255])
+
+
 @pytest.mark.parametrize("name", sorted(batching.PARAMETERS))
 def test_a_renamed_parameter_goes_to_vmap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the interpreter, a JAX with other names than it knows looks like one with new names."""

@@ -72,7 +72,7 @@ def written(law: Any) -> str:
     kinds = {law: kind for kind, law in specs.DELAYS.items()}
     if type(law) not in kinds:
         return f"of the law {type(law).__name__}"
-    numbers = ",".join(f"{getattr(law, field.name):g}" for field in dataclasses.fields(law))
+    numbers = ",".join(f"{getattr(law, field.name):.10g}" for field in dataclasses.fields(law))
     return numbers if isinstance(law, FixedDelay) else f"{kinds[type(law)]}:{numbers}"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbio import theory
+from jaxbio import checks, memory, theory
 from jaxbio.commands import specs
 from jaxbio.environment.delays import realised_delays
 
@@ -21,9 +21,11 @@ REGRET = (
 
 def evaluate(arguments: Any) -> dict[str, Any]:
     """Bounds on R_T by learner, all of the same quantity, and the recommendation."""
-    realised = realised_delays(specs.delays(arguments.delay), SEED, arguments.horizon)
+    horizon = checks.integer("horizon", arguments.horizon, 1, theory.MOST_ROUNDS)
+    memory.refuse_table(f"a game of {horizon:,} rounds (horizon)", horizon, "a shorter horizon")
+    realised = realised_delays(specs.delays(arguments.delay), SEED, horizon)
     game = {
-        "horizon": arguments.horizon,
+        "horizon": horizon,
         "num_actions": arguments.actions,
         "delays": realised,
     }

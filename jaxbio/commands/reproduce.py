@@ -52,7 +52,7 @@ def reproduce(number: int, arguments: Any) -> dict[str, Any]:
     from jaxbio import report  # matplotlib takes a while to import
 
     experiment, options = EXPERIMENTS[number], options_of(arguments)
-    report.read(arguments.folder)  # what cannot join the report is refused before hours of play
+    report.check(arguments.folder, number)  # refused before hours of play, not after
     store = _store(arguments.folder, experiment, options)
     data = experiment.play(options, store, progress=not arguments.quiet)
     verdicts = judge(experiment.claims(options), data)

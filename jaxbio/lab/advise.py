@@ -103,7 +103,7 @@ def advise(
     actions, states = checks.integer("actions", actions, 2), checks.integer("states", states, 1)
     looks, first = checks.integer("looks", looks, 1, 30), checks.integer("first", first, 2)
     level = checks.probability_of_error("level", level)
-    budget = checks.number("seconds", seconds, 0)
+    budget = checks.number("seconds", seconds, 0, open_low=True)
     known = _checked(contestants() if learners is None else learners)
     horizon = checks.integer("horizon", horizon, 1)
     kind = family_of(family)

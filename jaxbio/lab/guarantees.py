@@ -67,6 +67,9 @@ def check_guarantees(
     for name, given in asked.items():
         if not checks.several(name, given, "values"):
             raise ValueError(f"{name} must have at least one value, but got []")
+    guarantees = _all_of("guarantees", guarantees, Guarantee)
+    expectations = _all_of("expectations", expectations, Expectation)
+    lemmas = _all_of("lemmas", lemmas, Lemma)
     axes = {
         "horizon": [checks.integer("horizons", one, 2, MAX_HORIZON) for one in horizons],
         "delta": [checks.probability_of_error("deltas", one) for one in deltas],
@@ -85,6 +88,15 @@ def check_guarantees(
         means = sweep(env, learners, axes, runs=fewer, store=part(store, "expected"), **options)
         parts.append(_averaged(expectations, means, games, env))
     return xr.merge(parts).assign_attrs(_about(env, games, runs, seed))
+
+
+def _all_of(name: str, given: Any, kind: type) -> list[Any]:
+    """A list of things of one kind."""
+    found = checks.several(name, given, f"{kind.__name__}s")
+    for one in found:
+        if not isinstance(one, kind):
+            raise TypeError(f"{name} must be {kind.__name__}s, but got {checks.shown(one)}")
+    return found
 
 
 def _with_means(env: Environment) -> Environment:

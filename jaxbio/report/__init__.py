@@ -1,6 +1,6 @@
 """A folder that a reviewer can read: figures, data, verdicts, and how to make them again."""
 
 from jaxbio.report.choices import Sensitivity, sensitivity
-from jaxbio.report.folder import read, write
+from jaxbio.report.folder import check, write
 
-__all__ = ["Sensitivity", "read", "sensitivity", "write"]
+__all__ = ["Sensitivity", "check", "sensitivity", "write"]

@@ -78,13 +78,24 @@ def read(folder: Path) -> list[Section]:
     return sorted(found, key=lambda section: section.number)
 
 
+def check(folder: Path, number: int) -> None:
+    """Raise where what a folder has of other experiments than this cannot be in one report."""
+    others = [section for section in read(folder) if section.number != number]
+    if others:
+        _pages(others, folder)
+
+
 def _rebuild(folder: Path) -> list[Path]:
     """report.md and report.html from every experiment in the folder."""
-    sections = read(folder)
-    written = {"report.md": text.markdown(sections), "report.html": page.html(sections, folder)}
+    written = _pages(read(folder), folder)
     for name, content in written.items():
         (folder / name).write_text(content, encoding="utf-8")
     return [folder / name for name in written]
+
+
+def _pages(sections: list[Section], folder: Path) -> dict[str, str]:
+    """Name of a file -> what it says."""
+    return {"report.md": text.markdown(sections), "report.html": page.html(sections, folder)}
 
 
 def _settings(experiment: Experiment, options: Options) -> dict[str, Any]:

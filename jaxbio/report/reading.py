@@ -26,7 +26,9 @@ def refused(where: str, expected: str, value: Any) -> ValueError:
 
 def json_of(file: Path) -> Any:
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        found = json.loads(file.read_text(encoding="utf-8"))
+        json.dumps(found, ensure_ascii=False).encode()  # halves of letters are no text
+        return found
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} is not JSON: {error}") from error
 
@@ -41,7 +43,15 @@ def of_type(expected: str, *types: type) -> Check:
 
 
 text = of_type("a text", str)
-maybe_number = of_type("a number or null", int, float, type(None))
+
+
+def maybe_number(where: str, value: Any) -> float | None:
+    number = of_type("a number or null", int, float, type(None))(where, value)
+    if isinstance(number, int) and abs(number) > 2**63:
+        raise refused(where, "a number that a float can hold", value)
+    return number
+
+
 scalar = of_type("a text, a number, true, false or null", str, int, float, bool, type(None))
 
 
@@ -124,6 +134,8 @@ def picture(folder: Path, name: str) -> bytes:
     path = folder / figure(f"a figure in {folder}", name)
     if not path.resolve().is_relative_to(folder.resolve()):
         raise ValueError(f"{path} must be a file in the folder of the report, but it is a link")
+    if not path.is_file():
+        raise ValueError(f"{path} must be a PNG of the report, but there is no such file")
     content = path.read_bytes()
     if not content.startswith(PNG) or len(content) < 24:
         raise ValueError(f"{path} must be a PNG, but it is none")

@@ -133,6 +133,6 @@ def in_short(verdict: Verdict) -> str:
 
 def margin(verdict: Verdict) -> str:
     """The mean margin with its interval, or the facts."""
-    if verdict.low is None:
+    if None in (verdict.mean, verdict.low, verdict.high, verdict.p):
         return verdict.detail
     return f"{verdict.mean:,.1f} [{verdict.low:,.1f}, {verdict.high:,.1f}], p {verdict.p:.2g}"
