@@ -39,7 +39,7 @@ EMITTED = (
 ) - {"cumsum", "cumprod", "cummax", "cummin"}
 
 
-TESTED = ("0.10.",)  # versions of jaxlib
+TESTED = ("0.10.", "0.12.0")  # versions of jaxlib, as they begin
 
 
 def is_available() -> bool:
