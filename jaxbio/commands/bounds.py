@@ -14,8 +14,8 @@ SEED = 0  # of the delays that stand for their law
 
 
 REGRET = (
-    "R_T, the regret in mean losses (DAda-Exp3's theorem is about realised regret; the step to R_T "
-    "takes a third of delta, so the learner has to be tuned to 2 delta / 3)"
+    "R_T, in mean losses (DAda-Exp3's theorem is about realised regret; the step to R_T takes a "
+    "third of delta, so the learner has to be tuned to 2 delta / 3)"
 )
 
 
