@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import html.parser
 import json
 import re
@@ -363,3 +364,18 @@ def test_the_browser_sees_what_is_wrong(said: str, what: str, tmp_path: Path) ->
         "needed": seen.needed > 390,
     }
     assert wrong[what]
+
+
+def test_a_full_disk_is_named_and_leaves_the_report_as_it_was(
+    written: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    folder = written[0]
+    before = (folder / "report.md").read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr("jaxbio.files.os.fsync", full)
+        with pytest.raises(OSError, match=r"No space left on device: .*report\.md"):
+            _rebuild(folder)
+    assert (folder / "report.md").read_bytes() == before

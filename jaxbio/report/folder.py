@@ -11,7 +11,7 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbio import netcdf
+from jaxbio import files, netcdf
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.verdicts import Verdict
 from jaxbio.figures import drawings, save_all
@@ -49,12 +49,12 @@ def write(
     folder = Path(folder)
     name = f"experiment-{experiment.number}"
     numbers = netcdf.save(data, folder / "data" / f"{name}.nc")
-    pictures, files = [], [numbers]
+    pictures, made = [], [numbers]
     drawn = drawings(experiment, data, options)
     saved = save_all(drawn, folder / "figures", name, workers, progress)
-    for drawing, made in zip(drawn, saved, strict=True):
-        files += made.values()
-        within = {variant: path.relative_to(folder).as_posix() for variant, path in made.items()}
+    for drawing, variants in zip(drawn, saved, strict=True):
+        made += variants.values()
+        within = {kind: path.relative_to(folder).as_posix() for kind, path in variants.items()}
         pictures.append(Picture(drawing.name, drawing.caption, within))
     section = Section(
         experiment.number,
@@ -68,8 +68,8 @@ def write(
         numbers.relative_to(folder).as_posix(),
         sensitivity,
     )
-    files.append(save(section, folder / "data" / f"{name}.json"))
-    return files + _rebuild(folder)
+    made.append(save(section, folder / "data" / f"{name}.json"))
+    return made + _rebuild(folder)
 
 
 def read(folder: Path) -> list[Section]:
@@ -89,7 +89,7 @@ def _rebuild(folder: Path) -> list[Path]:
     """report.md and report.html from every experiment in the folder."""
     written = _pages(read(folder), folder)
     for name, content in written.items():
-        (folder / name).write_text(content, encoding="utf-8")
+        files.write(folder / name, content.encode())
     return [folder / name for name in written]
 
 

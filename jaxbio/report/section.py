@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxbio import files
 from jaxbio.experiments.verdicts import Verdict
 from jaxbio.report import reading
 from jaxbio.report.choices import Sensitivity
@@ -43,7 +44,7 @@ class Section:
 
 
 def save(section: Section, path: Path) -> Path:
-    path.write_text(json.dumps(dataclasses.asdict(section), indent=1) + "\n", encoding="utf-8")
+    files.write(path, (json.dumps(dataclasses.asdict(section), indent=1) + "\n").encode())
     return path
 
 
