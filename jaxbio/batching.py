@@ -366,7 +366,7 @@ def _read_row(operands: Sequence[tuple[Any, bool]], sizes: Sequence[int], runs: 
     else:
         shared = index * width + lax.iota(jnp.int32, width)[:, None]
         positions = _flat_positions(index, width, runs) if x_batched else shared
-        row = jnp.reshape(x, -1).at[positions].get(mode="promise_in_bounds")
+        row = jnp.asarray(x).reshape(-1).at[positions].get(mode="promise_in_bounds")
     return lax.reshape(row, (*sizes, runs))
 
 

@@ -120,6 +120,17 @@ def test_small_integers_index_large_arrays() -> None:
         np.testing.assert_array_equal(read(index)[0], [0, 7, 255])
 
 
+def test_a_constant_table_is_read_at_an_index_per_run() -> None:
+    """Some versions of JAX keep a constant as an array of the host's."""
+    u = jnp.array([0.1, 0.8, 0.99])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        place = batching.runs_last(
+            lambda u: jnp.searchsorted(jnp.array([0.7, 0.85, 0.95]), u), [True], RUNS
+        )
+        np.testing.assert_array_equal(place(u), [0, 1, 3])
+
+
 @pytest.mark.parametrize("name", sorted(batching.PARAMETERS))
 def test_a_renamed_parameter_goes_to_vmap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the interpreter, a JAX with other names than it knows looks like one with new names."""
