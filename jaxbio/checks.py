@@ -22,6 +22,7 @@ from jaxbio.core import Scheduled, is_concrete
 
 LONGEST = 200  # letters of a value in a message
 MOST = 2**31 - 1  # of an integer: programs count with 32 bits
+LEAST_ERROR = 1e-20  # of a probability of error
 
 
 def shown(value: Any) -> str:
@@ -104,8 +105,17 @@ def number(
 
 
 def probability_of_error(name: str, value: Any) -> Any:
-    """A confidence parameter, strictly inside (0, 1)."""
-    return number(name, value, 0, 1, open_low=True, open_high=True)
+    """A confidence parameter, strictly inside (0, 1).
+
+    It has to be at least `LEAST_ERROR`: 8 S T / delta must be a number of single precision.
+    """
+    found = number(name, value, 0, 1, open_low=True, open_high=True)
+    if is_concrete(found) and found < LEAST_ERROR:
+        raise ValueError(
+            f"{name} must be at least {LEAST_ERROR:g}, which single precision can divide by, but "
+            f"got {shown(found)}"
+        )
+    return found
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> Any:
@@ -164,7 +174,7 @@ def array(name: str, value: Any, ndim: int, shape_words: str) -> Any:
             )
         return value
     try:
-        given = np.asarray(value)
+        given = np.asarray(None if _is_masked(value) else value)
         result = given.astype(np.float64) if _has_numbers(given.dtype) else None
     except Exception:  # of NumPy, and of a class of the user's that says how it becomes an array
         result = None
@@ -253,7 +263,8 @@ def _schedule(name: str, value: Any) -> Any:
     expected = f"{name} must be a positive number, or a function that makes one of the round"
     try:
         with jax.numpy_dtype_promotion("standard"):  # which optax counts on
-            made = jax.eval_shape(value, jax.ShapeDtypeStruct((), jnp.int32))
+            # Not `value` itself: JAX crashes where it is a function of NumPy's written in C.
+            made = jax.eval_shape(lambda t: value(t), jax.ShapeDtypeStruct((), jnp.int32))
         fine = made.shape == () and _has_numbers(made.dtype)
     except Exception as error:  # whatever the user's function raises
         raise TypeError(f"{expected}, but {shown(value)} raised {error!r}") from error
@@ -344,9 +355,16 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def _is_scalar(value: Any) -> bool:
+    if _is_masked(value):
+        return False
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         return value.ndim == 0 and value.dtype != bool and _has_numbers(value.dtype)
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _is_masked(value: Any) -> bool:
+    """Are entries marked as missing? Under the mask is anything."""
+    return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
 
 
 def _has_numbers(dtype: Any) -> bool:

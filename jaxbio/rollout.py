@@ -448,7 +448,10 @@ def _one_game(
         sizes = ring_sizes(env, horizon)
         ring_depth = sizes[0] if ring_depth is None else ring_depth
         lanes = sizes[1] if lanes is None else lanes
-    return make_game(env, learner, horizon, *checked_sizes(env, horizon, ring_depth, lanes))
+    ring_depth, lanes = checked_sizes(env, horizon, ring_depth, lanes)
+    what = f"a ring of {ring_depth:,} rounds (ring_depth) and {lanes} lanes"
+    memory.refuse_table(what, ring_depth * lanes, "shorter delays, or a smaller ring")
+    return make_game(env, learner, horizon, ring_depth, lanes)
 
 
 def check_players(env: Any, learner: Any, horizon: int) -> None:

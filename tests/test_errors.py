@@ -998,6 +998,21 @@ NUMBERS: dict[str, Case] = {
         TypeError,
         "look must be a Look, but got 'dark'",
     ),
+    "a confidence that single precision takes for 0": (
+        lambda: jb.MetaBIO(BASE, delta=1e-320),
+        ValueError,
+        "delta must be at least 1e-20, which single precision can divide by, but got 1e-320",
+    ),
+    "a missing entry of a table": (
+        lambda: jb.BernoulliLosses(np.ma.array(THETA, mask=[False, True])),
+        TypeError,
+        "theta must be an array [S], but got masked_array",
+    ),
+    "a missing number": (
+        lambda: jb.sample_world(world(), 0, 0, np.ma.array(5, mask=True)),  # type: ignore
+        TypeError,
+        "horizon must be an integer, but got masked_array",
+    ),
 }
 FLAT = np.zeros((1, 2))
 CURVES = {"a": jb.Result(np.array([1, 2]), FLAT, FLAT, {}, lambda: FLAT)}
@@ -1235,7 +1250,26 @@ def test_whole_numbers_of_other_kinds_are_sizes() -> None:
     assert jb.trajectory(world(), jb.UCB1(), 0, np.float64(20), **sizes).action.shape == (20,)  # type: ignore
 
 
-def test_a_trajectory_without_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_run_without_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxbio.memory.free_memory", lambda: 1e9)
     with pytest.raises(MemoryError, match="a trajectory of 1,000,000,000 rounds takes"):
         jb.trajectory(world(), jb.UCB1(), 0, 10**9)
+    with pytest.raises(MemoryError, match="a world of 1,000,000,000 rounds takes"):
+        jb.sample_world(world(), 0, 0, 10**9)
+    with pytest.raises(MemoryError, match=re.escape("a ring of 536,870,912 rounds (ring_depth)")):
+        rollout(ring_depth=2**29)
+
+
+def test_a_schedule_written_in_c_is_tried_more_than_once() -> None:
+    """JAX itself ends the process where it is asked twice for the types of such a function."""
+    code = """
+import jaxbio as jb, numpy as np
+for _ in range(4):
+    try:
+        jb.Exp3(scale=np.sqrt)
+    except TypeError as error:
+        print(str(error)[:37])
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.stdout.splitlines() == 4 * ["scale must be a positive number, or a"]
+    assert found.returncode == 0

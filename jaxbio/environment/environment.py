@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbio import checks, rng
+from jaxbio import checks, memory, rng
 from jaxbio.core import (
     Array,
     Delays,
@@ -157,7 +157,10 @@ def sample_world(env: Environment, seed: Any, run: int, horizon: int) -> dict[st
     Returns states int32 [T, K] (s_t(a)), losses [T, S] (l_t(s)) and delays int32 [T].
     """
     check_environment(env)
-    env.check(checks.integer("horizon", horizon, 1, MAX_HORIZON))
+    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
+    env.check(horizon)
+    entries = horizon * (env.num_actions + env.state_slots + 1)
+    memory.refuse_table(f"a world of {horizon:,} rounds", entries, "a shorter horizon")
     key = rng.run_key(seed, checks.integer("run", run, 0))
     rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
     actions = jnp.arange(env.num_actions, dtype=jnp.int32)
