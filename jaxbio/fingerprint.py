@@ -21,14 +21,17 @@ import inspect
 import io
 import json
 import logging
+import operator
+import pkgutil
 import random
 import re
+import runpy
 import sys
 import sysconfig
 import threading
 import types
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cached_property, lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -58,8 +61,25 @@ WITHOUT_EFFECT = (
 )  # fmt: skip
 OPAQUE = (random.Random,)  # has attributes, and its state elsewhere
 # Builtins, and functions by any name, with which code can reach what its text does not name.
-REACHES_ANYTHING = frozenset(("eval", "exec", "globals", "__import__", "import_module"))
-REACHES_MODULES = frozenset(("getattr", "vars", "dir", "__dict__", "attrgetter", "getmembers"))
+REACHES_ANYTHING = frozenset(
+    (
+        "eval",
+        "exec",
+        "globals",
+        "__import__",
+        "import_module",
+        "resolve_name",
+        "run_module",
+        "run_path",
+    )
+)
+REACHES_MODULES = frozenset(
+    ("getattr", "vars", "dir", "__dict__", "__getattribute__", "attrgetter", "getmembers")
+)
+# The same under another name: `find = eval`.
+ALIASES = (eval, exec, globals, __import__, importlib.import_module, pkgutil.resolve_name,
+           runpy.run_module, runpy.run_path)  # fmt: skip
+ALIASES_FOR_MODULES = (getattr, vars, dir, operator.attrgetter, inspect.getmembers)
 MADE_FOR_CLASSES = frozenset(  # what Python writes into a class, and decides nothing
     """__module__ __qualname__ __dict__ __weakref__ __doc__ __annotations__ __slots__ __match_args__
     __dataclass_fields__ __dataclass_params__ __parameters__ __orig_bases__ __abstractmethods__
@@ -164,7 +184,10 @@ class Reader:
             self._depth -= 1
 
     def _describe_thing(self, name: str, thing: Any) -> None:
-        if isinstance(thing, type):
+        self._whole |= any(thing is one for one in ALIASES_FOR_MODULES)
+        if any(thing is one for one in ALIASES):
+            self._put(name, _reaching(_full_name(thing)))
+        elif isinstance(thing, type):
             self._describe_class(name, thing)
         elif dataclasses.is_dataclass(thing):
             self._describe_class(name, type(thing))
@@ -181,6 +204,7 @@ class Reader:
             self.is_constant = False
             items = sorted(digest(parts("", item)) for item in thing)
             self._put(name, f"{type(thing).__qualname__} of {len(items)}: {' '.join(items)}")
+            self._describe_own_class(name, thing)
         elif isinstance(thing, partial):
             self._put(name, "partial")
             for part in ("func", "args", "keywords"):
@@ -201,6 +225,9 @@ class Reader:
                 self._put(name, _values(array))
             except RuntimeError as error:  # given away, or on another machine
                 self._put_opaque(name, array, f"reading it ends in: {error}")
+            if isinstance(array, np.ma.MaskedArray):
+                self._put(f"{name}.mask", _values(np.ma.getmaskarray(array)))
+            self._describe_own_class(name, array)
 
     def _describe_items(self, name: str, thing: Any, items: Iterable[Any]) -> None:
         self.is_constant = self.is_constant and isinstance(thing, tuple)
@@ -211,6 +238,12 @@ class Reader:
             else:
                 self._describe(f"{name}.{place}.key", key)
                 self._describe(f"{name}.{place}", part)
+        if isinstance(thing, defaultdict):
+            self._describe(f"{name}.default_factory", thing.default_factory)
+        self._describe_own_class(name, thing)
+
+    def _describe_own_class(self, name: str, thing: Any) -> None:
+        """What a class of the user's adds to a list, a set, an array."""
         if _package(type(thing)) is None:
             self._describe_class(f"{name}.class", type(thing))
             self._describe_attributes(name, thing)
@@ -218,7 +251,14 @@ class Reader:
     def _describe_object(self, name: str, thing: Any) -> None:
         """A method, a wrapper of a function, a builtin, or an object with attributes."""
         wrapped = getattr(thing, "__wrapped__", None)
-        if inspect.ismethod(thing):
+        for kind in (int, float, str):
+            if isinstance(thing, kind):  # of a class of the user's: what it holds is its value
+                self._put(f"{name}.value", kind.__repr__(thing))
+        if type(thing) is object:
+            self._put(name, "object()")  # a mark: there is nothing in it
+        elif isinstance(thing, np.ufunc) and thing.__name__.endswith("(vectorized)"):
+            self._put_opaque(name, thing)  # a function of the user's that NumPy has taken in
+        elif inspect.ismethod(thing):
             self._describe(name, thing.__func__)
             self._describe(f"{name}.self", thing.__self__)
         elif inspect.isbuiltin(thing) or isinstance(thing, types.MethodWrapperType):
@@ -233,6 +273,10 @@ class Reader:
                     self._describe(f"{name}.{attribute}", value)
             if _package(wrapped) is None and callable(getattr(thing, "clear_cache", None)):
                 self.jitted.append(thing)
+        elif _holds_code(thing):  # np.vectorize, jnp.frompyfunc
+            self._put(name, _full_name(type(thing)))
+            for i, value in enumerate(_code_in(thing)):
+                self._describe(f"{name}.{i}", value)
         elif _package(thing) is not None and isinstance(getattr(thing, "__name__", None), str):
             self._put(name, _full_name(thing))  # of an installed package, in C or generated
         elif _package(type(thing)) == "typing":
@@ -291,9 +335,10 @@ class Reader:
         blind = sorted(one for one in REACHES_ANYTHING & code.globals if _is_builtin(held, one))
         blind += sorted(REACHES_ANYTHING & code.names - {"eval", "exec", "globals"})
         for one in blind:
-            reason = f"its code calls {one}, with which it can reach anything"
-            self._put(f"{name}.{one}", Unknown(f"{reason}. Name what it uses"))
-        for variable in sorted(code.globals):
+            self._put(f"{name}.{one}", _reaching(one))
+        # What it can reach first of all are the other globals of its module.
+        names = [one for one in held if not one.startswith("__")] if blind else code.globals
+        for variable in sorted(names):
             if variable in held:
                 self._describe(f"{name}.{variable}", held[variable])
         for text in sorted(code.names & sys.modules.keys()):  # sys.modules["pk.rates"]
@@ -372,10 +417,32 @@ class Reader:
                 self._put(f"{name}.{member}", value)
 
     def _describe_members(self, cls: type) -> None:
+        for field in vars(cls).get("__dataclass_fields__", {}).values():
+            for part in ("default", "default_factory"):
+                if getattr(field, part) is not dataclasses.MISSING:
+                    self._describe(f"{field.name}.{part}", getattr(field, part))
         for name, member in sorted(vars(cls).items()):
             if name not in MADE_FOR_CLASSES and not _is_generated(cls, member):
                 for i, one in enumerate(_functions_of(member)):
                     self._describe(f"{name}.{i}", one)
+
+
+def _reaching(name: str) -> Unknown:
+    return Unknown(f"its code calls {name}, with which it can reach anything. Name what it uses")
+
+
+def _holds_code(thing: Any) -> bool:
+    """Is it an object of a package that holds code of the user's?"""
+    own = _package(type(thing)) is None or isinstance(thing, type | types.FunctionType)
+    return not own and bool(_code_in(thing))
+
+
+def _code_in(thing: Any) -> list[Any]:
+    """Of the user's, among the attributes of an object and in dictionaries there."""
+    held = []
+    for _, value in sorted(_attributes(thing), key=itemgetter(0)):
+        held += list(value.values()) if type(value) is dict else [value]
+    return [one for one in held if callable(one) and _package(one) is None]
 
 
 def _functions_of(member: Any) -> list[Any]:
@@ -454,14 +521,19 @@ def _package(thing: Any) -> str | None:
     root = module.partition(".")[0]
     if root == PACKAGE:
         return PACKAGE if decides(module) else None
-    return None if _is_own(root) else root
+    return None if _is_own(module) else root
 
 
-def _is_own(root: str) -> bool:
-    """Is a package the user's, or at least not installed where Python and packages are?"""
+def _is_own(module: str) -> bool:
+    """Is a module the user's, or at least not installed where Python and packages are?
+
+    It is asked itself: the parts of a namespace package may lie in several places.
+    """
+    root = module.partition(".")[0]
     if root in ("__main__", PACKAGE):
         return True
-    return not _is_installed(root, _place(sys.modules.get(root)))
+    place = _place(sys.modules.get(module)) or _place(sys.modules.get(root))
+    return not _is_installed(root, place)
 
 
 def _is_own_import(root: str) -> bool:
@@ -483,10 +555,10 @@ def _place(module: Any) -> str | None:
     return file or next(iter(getattr(module, "__path__", ())), None)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def _is_installed(root: str, place: str | None) -> bool:
     """Does it lie where Python and packages are? One under development lies elsewhere."""
-    if place is None or place in ("built-in", "frozen"):
+    if place is None or place in ("built-in", "frozen") or place.startswith("<"):
         return root in sys.stdlib_module_names
     kinds = ("stdlib", "platstdlib", "purelib", "platlib")
     folders = {Path(sysconfig.get_path(kind)).resolve() for kind in kinds}

@@ -36,7 +36,7 @@ def made(code: str, **names: Any) -> dict[str, Any]:
     """What a piece of a user's module defines."""
     module = types.ModuleType("users")
     used = {"jb": jb, "jax": jax, "jnp": jnp, "np": np, "functools": functools, "enum": enum}
-    used |= {"dataclasses": dataclasses, "typing": typing}
+    used |= {"dataclasses": dataclasses, "typing": typing, "collections": collections}
     module.__dict__.update(names | used)
     exec(compile(code, "users.py", "exec", dont_inherit=True), module.__dict__)
     return module.__dict__
@@ -127,8 +127,53 @@ DIFFERENT = {
         "{name}", "a{action}"
     ),
     "the type of an array": "thing = np.zeros(3, (np.int8, np.float16)[{action} - 1])",
+    "a default in slots": "@dataclasses.dataclass(slots=True)\n"
+    "class A:\n x: int = {action}\nthing = lambda: A().x",
+    "a factory of defaults": "@dataclasses.dataclass\nclass A:\n"
+    " x: list = dataclasses.field(default_factory=lambda: [{action}])\nthing = lambda: A().x",
+    "a number of a class": "class A(float):\n pass\nRATE = A({action})\nthing = lambda: RATE",
+    "a text of a class": "class A(str):\n pass\nthing = A({action})",
+    "what NumPy vectorises": "thing = np.vectorize(lambda t: t * {action})",
+    "what JAX vectorises": "thing = jnp.frompyfunc(lambda t: t * {action}, 1, 1)",
+    "a factory of a dictionary": "thing = collections.defaultdict(lambda: {action})",
+    "a method of a set": "class A(set):\n def f(self): return {action}\nthing = A()",
+    "a method of an array": "class A(np.ndarray):\n def f(self): return {action}\n"
+    "thing = np.zeros(2).view(A)",
+    "a mask": "thing = np.ma.array([1, 2], mask=[{action} == 1, False])",
     "a set of a class": "class A(set):\n def f(self): return {action}\nthing = lambda: A()",
 }
+
+
+REACHING = (
+    "find = eval\nthing = lambda: find('x')",
+    "thing = functools.partial(eval, 'x')",
+    "import importlib\nfind = importlib.import_module\nthing = lambda: find('x')",
+    "import pkgutil\nthing = lambda: pkgutil.resolve_name('x')",
+    "thing = np.frompyfunc(lambda t: t, 1, 1)",
+)
+
+
+@pytest.mark.parametrize("code", REACHING)
+def test_what_can_reach_anything_is_unknown_by_any_name(code: str) -> None:
+    with pytest.raises(ValueError, match="cannot tell whether"):
+        refuse_unknown(parts("x", made(code)["thing"]))
+
+
+def test_code_with_eval_is_other_code_where_its_module_has_changed() -> None:
+    code = "RATE = {action}\ndef thing(t): return eval('RA' + 'TE')"
+    one, two = (parts("x", made(code.format(action=n))["thing"]) for n in (1, 2))
+    assert one != two
+
+
+WRAPPERS = ("vmap", "grad", "value_and_grad", "checkpoint", "jit", "jacfwd", "custom_jvp")
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_what_jax_makes_of_a_function_is_known(wrapper: str) -> None:
+    code = f"v = jax.{wrapper}(lambda t: t * {{action}})\nthing = lambda t: v(t)"
+    one, two = (parts("x", made(code.format(action=n))["thing"]) for n in (1.0, 2.0))
+    refuse_unknown(one)
+    assert one != two
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
