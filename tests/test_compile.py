@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import jaxlib
 import numpy as np
 import pytest
 from helpers import compile_as_users
@@ -378,6 +379,9 @@ def test_the_checker_sees_a_ring_that_is_copied(
 
 
 @NATIVE
+@pytest.mark.skipif(
+    not jaxlib.__version__.startswith("0.10."), reason="newer versions of XLA copy nothing there"
+)
 @pytest.mark.usefixtures("no_programs")
 def test_the_checker_sees_an_array_that_branches_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "LARGE", 10**9)
