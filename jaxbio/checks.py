@@ -18,10 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbio.core import Scheduled, is_concrete
+from jaxbio.core import Scheduled, float_dtype, is_concrete
 
 LONGEST = 200  # letters of a value in a message
+BYTES = bytes | bytearray | memoryview
 MOST = 2**31 - 1  # of an integer: programs count with 32 bits
+CHOSEN = (str, numbers.Number, np.generic, type(None), tuple)  # types of what can be chosen
 LEAST_ERROR = 1e-20  # of a probability of error
 
 
@@ -35,8 +37,8 @@ def shown(value: Any) -> str:
 
 
 def choice(name: str, value: Any, options: Sequence[Any]) -> Any:
-    try:
-        known = not isinstance(value, np.ndarray | jax.Array) and value in options
+    try:  # only plain values: others may call themselves equal to anything
+        known = isinstance(value, CHOSEN) and value in options
     except Exception:  # of a class whose values cannot be compared with these
         known = False
     if not known:
@@ -135,6 +137,29 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> Any:
     return result
 
 
+def size(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """An integer that sets a shape or a length: it must have a value where a program is made."""
+    if not is_concrete(value):
+        raise TypeError(
+            f"{name} must be a number that is known beforehand, but got one that JAX is tracing: "
+            "make it a static argument of your jit, or leave it out of your vmap"
+        )
+    return integer(name, value, low, high)
+
+
+def parameter(name: str, value: Any, low: float, *, open_low: bool = False) -> Any:
+    """A number at least `low` that programs compute with: one that their precision can hold."""
+    found = number(name, value, low, open_low=open_low)
+    if is_concrete(found) and found != 0:
+        limits = np.finfo(float_dtype())
+        if not float(limits.tiny) <= abs(found) <= float(limits.max):
+            raise ValueError(
+                f"{name} must be a number that {limits.dtype} can hold, from {limits.tiny:.2g} to "
+                f"{limits.max:.2g}, but got {shown(found)}"
+            )
+    return found
+
+
 def increasing(name: str, values: Any, low: int) -> list[int]:
     """Integers at least `low`, one or more, each larger than the one before."""
     given = several(name, values, "integers")
@@ -148,7 +173,7 @@ def several(name: str, values: Any, kind: str) -> list[Any]:
     """The entries of a list, an array or another thing of known length, none of them a text."""
     try:
         listed = isinstance(values, Iterable) and isinstance(values, Sized)
-        single = isinstance(values, str | bytes | Mapping)
+        single = isinstance(values, str | Mapping | BYTES)
         found = list(values) if listed and not single else None
     except Exception:  # of an array without axes, or of a class of the user's
         found = None
@@ -174,7 +199,7 @@ def array(name: str, value: Any, ndim: int, shape_words: str) -> Any:
             )
         return value
     try:
-        given = np.asarray(None if _is_masked(value) else value)
+        given = np.asarray(None if _is_masked(value) or isinstance(value, BYTES) else value)
         result = given.astype(np.float64) if _has_numbers(given.dtype) else None
     except Exception:  # of NumPy, and of a class of the user's that says how it becomes an array
         result = None
@@ -235,12 +260,18 @@ def distributions(name: str, value: Any, ndim: int, shape_words: str, part: str)
     return result
 
 
-def integers(name: str, value: Any, ndim: int, shape_words: str, low: int = 0) -> Any:
-    """An array of whole numbers at least `low`, as int32."""
+def integers(
+    name: str, value: Any, ndim: int, shape_words: str, low: int = 0, high: float = math.inf
+) -> Any:
+    """An array of whole numbers from `low` to `high`, as int32; larger ones are the largest."""
     result = array(name, value, ndim, shape_words)
     if not isinstance(result, np.ndarray):
         return result
-    for wrong, expected in ((result != np.floor(result), "integers"), (result < low, f">= {low}")):
+    for wrong, expected in (
+        (result != np.floor(result), "integers"),
+        (result < low, f">= {low}"),
+        (result > high, f"<= {high}"),
+    ):
         if wrong.any():
             where = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise ValueError(
@@ -255,7 +286,7 @@ def rate_scale(name: str, value: Any) -> Any:
         return value
     if callable(value):
         return Scheduled(_schedule(name, value))
-    return number(name, value, 0, open_low=True)
+    return parameter(name, value, 0, open_low=True)
 
 
 def _schedule(name: str, value: Any) -> Any:

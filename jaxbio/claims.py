@@ -62,7 +62,7 @@ class Claims:
         try:
             theirs = self._sign(owner).stat().st_mtime
             return self._sign(self.index).stat().st_mtime - theirs < SILENCE
-        except FileNotFoundError:
+        except OSError:  # no such sign, or a number that cannot be in the name of one
             return False
 
     def _beat(self) -> None:

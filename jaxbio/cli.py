@@ -60,7 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.Namespace(debug="--debug" in given)
     try:
         starting.over()
-        options = parser().parse_args(given)
+        known = parser()
+        for one in given:
+            if one.startswith("--") and one.endswith("=--"):  # which argparse takes for a list
+                known.error(f"argument {one[:-3]}: '--' is no value")
+        options = known.parse_args(given)
         _keep_programs()
         files.try_places(options)
         options.command(options)

@@ -50,6 +50,8 @@ def compare(
     """
     at = {} if at is None else checks.mapping("at", at, "axes to values")
     found = _points(results, at, paired)
+    if not found:
+        raise ValueError("results must have a point to compare learners at, but the sweep has none")
     if len(found) > 1:
         axes = ", ".join(name for name in found[0].point if name not in at)
         raise ValueError(
@@ -142,7 +144,9 @@ def _checked(samples: Mapping[Any, Any], paired: bool) -> dict[str, np.ndarray]:
         for name, values in samples.items()
     }
     if len(checked) < len(samples):
-        raise ValueError(f"results must have names that differ as text, but got {list(samples)}")
+        raise ValueError(
+            f"results must have names that differ as text, but got {checks.shown(list(samples))}"
+        )
     lengths = {name: len(values) for name, values in checked.items()}
     if paired and len(set(lengths.values())) > 1:
         raise ValueError(
@@ -165,8 +169,8 @@ class _Tested(NamedTuple):
 
 def _compared(points: list[_Point], level: Any, resamples: Any, seed: Any) -> list[Comparison]:
     level = checks.probability_of_error("level", level)
-    resamples = checks.integer("resamples", resamples, 1)
-    seed = checks.integer("seed", seed, 0, 2**64 - 1)
+    resamples = checks.size("resamples", resamples, 1)
+    seed = checks.size("seed", seed, 0, 2**64 - 1)
     tested = [_tested(point) for point in points]
     adjusted = iter(holm([p for one in tested for p in one.p_values]))
     return [

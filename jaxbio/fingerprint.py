@@ -251,7 +251,8 @@ class Reader:
     def _describe_object(self, name: str, thing: Any) -> None:
         """A method, a wrapper of a function, a builtin, or an object with attributes."""
         wrapped = getattr(thing, "__wrapped__", None)
-        for kind in (int, float, str):
+        plain: tuple[Any, ...] = (int, float, str)
+        for kind in plain:
             if isinstance(thing, kind):  # of a class of the user's: what it holds is its value
                 self._put(f"{name}.value", kind.__repr__(thing))
         if type(thing) is object:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from tqdm.auto import tqdm
 
@@ -132,9 +133,9 @@ def make_grid(
             f"but got horizon={horizon!r} and axes {', '.join(axes) or 'none'}"
         )
     if horizons is None:
-        horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
+        horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
     else:
-        axes[HORIZON] = [checks.integer("horizon", value, 1, MAX_HORIZON) for value in horizons]
+        axes[HORIZON] = [checks.size("horizon", value, 1, MAX_HORIZON) for value in horizons]
     build_env = _on_axes("environment", environment, axes)
     builders = {
         label: _on_axes(f"learner {label!r}", learner, axes)
@@ -237,12 +238,15 @@ def _checked_axes(axes: Any, limit: float) -> dict[str, list[Any]]:
     for name, values in axes.items():
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(
-                f"an axis must have a name that can be an argument, but one has {name!r}"
+                f"an axis must have a name that can be an argument, but one has "
+                f"{checks.shown(name)}"
             )
         check_name(name, RESERVED)
         unordered = isinstance(values, str | set | frozenset | Mapping)
         if unordered or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
-            raise TypeError(f"axis {name!r} must be a list of values, but got {values!r}")
+            raise TypeError(
+                f"axis {name!r} must be a list of values, but got {checks.shown(values)}"
+            )
         if isinstance(values, Sized):
             words, needed = f"axis {name!r} of {len(values):,} values", VALUE_BYTES * len(values)
             memory.refuse(words, needed, limit, "fewer of them, or several sweeps")
@@ -252,10 +256,10 @@ def _checked_axes(axes: Any, limit: float) -> dict[str, list[Any]]:
         if len({_kind(value) for value in plain} - {None}) > 1:
             raise ValueError(
                 f"axis {name!r} must have values of one kind, numbers or names or truth values, "
-                f"but got {plain}"
+                f"but got {checks.shown(plain)}"
             )
         if _repeated(plain):
-            raise ValueError(f"axis {name!r} has a value twice: {plain}")
+            raise ValueError(f"axis {name!r} has a value twice: {checks.shown(plain)}")
         checked[name] = plain
     return checked
 
@@ -272,6 +276,7 @@ def check_name(axis: str, taken: Iterable[str]) -> None:
 def _plain(value: Any) -> Any:
     """A number out of an array of NumPy or JAX."""
     scalar = isinstance(value, np.ndarray | np.generic | jax.Array) and value.ndim == 0
+    scalar = scalar and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
     return value.item() if scalar else value
 
 
@@ -298,7 +303,7 @@ def _checked_learners(learners: Any) -> dict[str, Any]:
         raise TypeError(f"learners must map labels to learners, but got {checks.shown(learners)}")
     for label in learners:
         if not isinstance(label, str):
-            raise TypeError(f"a learner's label must be a string, but got {label!r}")
+            raise TypeError(f"a learner's label must be a string, but got {checks.shown(label)}")
     return dict(learners)
 
 
@@ -367,7 +372,7 @@ class _Check:
 
 
 def _at(values: dict[str, Any]) -> str:
-    place = ", ".join(f"{name}={value!r}" for name, value in values.items())
+    place = ", ".join(f"{name}={checks.shown(value)}" for name, value in values.items())
     return f" at {place}" if place else ""
 
 

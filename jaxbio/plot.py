@@ -7,7 +7,7 @@ draws takes a `Look`: the theme (light or dark) and whether the figure is for a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from PIL import Image
 
-from jaxbio import checks
+from jaxbio import checks, files
 from jaxbio.record import Result
 
 DPI = 160
@@ -250,7 +250,7 @@ def _write_heading(figure: Figure, lines: list[tuple[str, float, bool]], look: L
 def band(axes: Axes, x: Any, values: np.ndarray, colour: str, dash: Any = "-") -> float:
     """Mean of values [runs, points], band of one standard deviation; returns the last mean."""
     mean, spread = values.mean(axis=0), values.std(axis=0)
-    axes.plot(x, mean, color=colour, linestyle=dash)
+    axes.plot(x, mean, color=colour, linestyle=dash, marker="o" if len(mean) == 1 else "")
     axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.16, linewidth=0)
     return float(mean[-1])
 
@@ -293,44 +293,53 @@ def room_for(texts: Iterable[str]) -> float:
 
 
 def label_ends(axes: Axes, ends: Sequence[End], look: Look) -> None:
-    """Labels right of the axes, moved apart, each joined to its line. Set the limits first; where
-    they change later (a logarithmic scale, a zoom), the labels follow.
+    """Labels right of the axes, moved apart, each joined to its line. Where limits or scales change
+    later (a logarithmic axis, a zoom), the labels follow.
     """
-    drawn = _placed_ends(axes, ends, look)
+    joints = [
+        axes.add_line(
+            Line2D([], [], color=end.colour, linewidth=1.4, linestyle=end.dash,
+                   transform=axes.transAxes, clip_on=False)
+        )
+        for end in ends
+    ]  # fmt: skip
+    texts = [
+        axes.annotate(end.text, (1, 0), xycoords="axes fraction", va="center",
+                      color=look.theme.ink, annotation_clip=False)
+        for end in ends
+    ]  # fmt: skip
 
-    def follow(_: Any) -> None:
-        for artist in drawn:
-            artist.remove()
-        drawn[:] = _placed_ends(axes, ends, look)
+    def follow(_: Any = None) -> None:
+        width, height = (72 * inches for inches in _inches(axes))
+        to_axes = axes.transData + axes.transAxes.inverted()
+        x_end = axes.get_xlim()[1]
+        shares = [to_axes.transform((x_end, end.y))[1] for end in ends]
+        wanted = [height * float(np.clip(share, 0, 1)) for share in shares]  # may end outside
+        places = spread(wanted, LINE_HEIGHT, height)
+        for joint, text, start, placed in zip(joints, texts, wanted, places, strict=True):
+            joint.set_data(
+                [1 + 3 / width, 1 + 14 / width, 1 + 20 / width],
+                [start / height, placed / height, placed / height],
+            )
+            text.xy = (1 + 24 / width, placed / height)
+            text.set_position(text.xy)
 
+    follow()
+    axes.add_artist(_BeforeDrawing(follow))  # a scale changes without a word
     for limits in ("xlim_changed", "ylim_changed"):
         axes.callbacks.connect(limits, follow)
 
 
-def _placed_ends(axes: Axes, ends: Sequence[End], look: Look) -> list[Artist]:
-    width, height = (72 * inches for inches in _inches(axes))
-    to_axes = axes.transData + axes.transAxes.inverted()
-    x_end = axes.get_xlim()[1]
-    shares = [to_axes.transform((x_end, end.y))[1] for end in ends]
-    wanted = [height * float(np.clip(share, 0, 1)) for share in shares]  # a curve may end outside
-    drawn: list[Artist] = []
-    for end, start, placed in zip(ends, wanted, spread(wanted, LINE_HEIGHT, height), strict=True):
-        x = [1 + 3 / width, 1 + 14 / width, 1 + 20 / width]
-        y = [start / height, placed / height, placed / height]
-        joint = Line2D(x, y, color=end.colour, linewidth=1.4, linestyle=end.dash,
-                       transform=axes.transAxes, clip_on=False)  # fmt: skip
-        drawn.append(axes.add_line(joint))
-        drawn.append(
-            axes.annotate(
-                end.text,
-                (1 + 24 / width, placed / height),
-                xycoords="axes fraction",
-                va="center",
-                color=look.theme.ink,
-                annotation_clip=False,
-            )
-        )
-    return drawn
+class _BeforeDrawing(Artist):
+    """Draws nothing itself: does something before the rest of its axes is drawn."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        super().__init__()
+        self.function = function
+        self.set(zorder=-1000, in_layout=False)
+
+    def draw(self, renderer: Any) -> None:
+        self.function()
 
 
 def spread(wanted: Sequence[float], gap: float, top: float) -> list[float]:
@@ -380,6 +389,7 @@ def regret_curves(
     in the note.
     """
     look = _checked_curves(results, title, look, note)
+    results = {str(name): result for name, result in results.items()}
     checks.choice("xscale", xscale, SCALES)
     checks.choice("yscale", yscale, SCALES)
     below = [name for name, result in results.items() if result.final_regret.mean() <= 0]
@@ -426,7 +436,11 @@ def _checked_curves(results: Any, title: Any, look: Any, note: Any) -> Look:
         raise ValueError("results must have at least one Result, but it is empty")
     for name, one in results.items():
         if not isinstance(one, Result):
-            raise TypeError(f"results[{name!r}] must be a Result, but got {checks.shown(one)}")
+            raise TypeError(
+                f"results[{checks.shown(name)}] must be a Result, but got {checks.shown(one)}"
+            )
+    if len({str(name) for name in results}) < len(results):
+        raise ValueError(f"results must have names that differ as text, but got {list(results)}")
     for name, value in (("title", title), ("note", note)):
         checks.text(name, value)
     if look is not None and not isinstance(look, Look):
@@ -446,16 +460,16 @@ def finish_regret(axes: Axes, horizon: int) -> None:
 def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png", "pdf")) -> list[Path]:
     """Write a figure as stem.png, stem.pdf; the same bytes for the same figure."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    files = []
+    saved = []
     for kind in kinds:
         path = stem.with_name(f"{stem.name}.{kind}")
         if kind == "png":
             _save_png(figure, path)
         else:
-            with rc_context({"pdf.fonttype": 42}):
-                figure.savefig(path, metadata={"CreationDate": None})
-        files.append(path)
-    return files
+            with rc_context({"pdf.fonttype": 42}), files.aside(path) as scratch:
+                figure.savefig(scratch, format=kind, metadata={"CreationDate": None})
+        saved.append(path)
+    return saved
 
 
 def save_as(figure: Figure, path: Path) -> None:
@@ -464,7 +478,8 @@ def save_as(figure: Figure, path: Path) -> None:
         save(figure, path.with_suffix(""), [path.suffix[1:]])
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DPI)
+    with files.aside(path) as scratch:
+        figure.savefig(scratch, format=path.suffix[1:], dpi=DPI)
 
 
 def _save_png(figure: Figure, path: Path) -> None:
@@ -481,7 +496,8 @@ def _save_png(figure: Figure, path: Path) -> None:
         palette, indices = _few_colours(pixels)
         image = Image.fromarray(indices, "P")
         image.putpalette(palette.tobytes())
-    image.save(path, dpi=(DPI, DPI))
+    with files.aside(path) as scratch:
+        image.save(scratch, format="PNG", dpi=(DPI, DPI))
 
 
 def _colours_are_numbers(figure: Figure) -> bool:

@@ -385,7 +385,7 @@ def rollout(
       A Record. Its realised regret costs a second loop over the rounds; under jit it is not
       computed unless it is used.
     """
-    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
+    horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
     points = recorded_rounds(rounds, horizon)
     game = _one_game(env, learner, seed, run, horizon, ring_depth, lanes)
     key = rng.run_key(seed, run)
@@ -418,7 +418,7 @@ def trajectory(
 
     For looking closely at one run; memory grows with the horizon.
     """
-    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
+    horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
     memory.refuse_table(f"a trajectory of {horizon:,} rounds", 5 * horizon, "a shorter horizon")
     game = _one_game(env, learner, seed, run, horizon, ring_depth, lanes)
     key = rng.run_key(seed, run)
@@ -468,7 +468,7 @@ def recorded_rounds(rounds: Any, horizon: int) -> np.ndarray:
     rounds: how many, spread evenly over the horizon (fewer where rounds would repeat), or which.
     """
     if checks.is_single(rounds):
-        count = min(checks.integer("rounds", rounds, 1), horizon)
+        count = min(checks.size("rounds", rounds, 1), horizon)
         memory.refuse_table(f"rounds={count:,}", count, "fewer rounds=")
         even = np.round(np.arange(1, count + 1) * (horizon / count)).astype(np.int64)
         return np.unique(np.clip(even, 1, horizon)).astype(np.int32)

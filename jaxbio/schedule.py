@@ -48,7 +48,7 @@ class Job:
     def __init__(
         self, grid: Grid | Outline, runs: Any, seed: Any, rounds: Any, keep: str, paired: bool
     ) -> None:
-        self.runs, self.seed = checks.integer("runs", runs, 1), checks.seed(seed)
+        self.runs, self.seed = checks.size("runs", runs, 1), checks.seed(seed)
         self.keep, self.paired = checks.choice("keep", keep, KEEP), checks.boolean("paired", paired)
         self.settings = grid.settings
         if HORIZON in grid.axes and not checks.is_single(rounds):
@@ -112,7 +112,7 @@ class Block(NamedTuple):
 
 def cut(groups: list[Group], job: Job, width: int | None) -> list[Cut]:
     """One for each group."""
-    width = None if width is None else checks.integer("width", width, 1)
+    width = None if width is None else checks.size("width", width, 1)
     cuts = []
     for number, found in enumerate(groups):
         side = _side_by_side(found, job) if width is None else width

@@ -72,8 +72,8 @@ def simulate(
     """
     checks.boolean("progress", progress)
     seed, memory = checks.seed(seed), room.checked(memory)
-    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
-    runs = checks.integer("runs", runs, 1)
+    horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
+    runs = checks.size("runs", runs, 1)
     points = recorded_rounds(rounds, horizon)
     check_players(env, learner, horizon)
     workers = number_of_workers(workers)
@@ -81,7 +81,7 @@ def simulate(
     stops = stops_of(points)
     share = -(-runs // workers)
     strips = most_strips(horizon) if width is None and is_one_call(stops) else 1
-    width = _default_width(share, lanes) if width is None else checks.integer("width", width, 1)
+    width = _default_width(share, lanes) if width is None else checks.size("width", width, 1)
     strips = strips if share > width else 1
     game = make_game(env, learner, horizon, depth, lanes, library=np)
     code = code_of(jax.tree.structure(game.env))

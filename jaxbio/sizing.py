@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbio import checks, ring
+from jaxbio import checks, memory, ring
 from jaxbio.core import host, is_concrete
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 
@@ -29,17 +29,24 @@ def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
     block again with twice as many.
     """
     check_environment(env)
-    checks.integer("horizon", horizon, 1)
+    checks.size("horizon", horizon, 1)
     delays = env.delays
     if not all(is_concrete(leaf) for leaf in jax.tree.leaves(delays)):
         raise ValueError(
             "the sizes of the ring cannot be read off traced delays: "
             "pass ring_depth=... and lanes=... to rollout"
         )
-    depth = ring.depth_for(_longest(delays), horizon)
-    if delays.constant:
-        return depth, 1
-    return depth, _rounded(_most_together(delays, horizon)) if delays.written_down else LANES
+    depth, lanes = ring.depth_for(_longest(delays), horizon), 1
+    if not delays.constant:
+        counted = delays.written_down
+        lanes = _rounded(_most_together(delays, horizon)) if counted else LANES
+    if depth * lanes > checks.MOST:  # places have numbers of 32 bits
+        raise memory.TooLargeError(
+            f"a ring for delays of up to {depth:,} rounds and {lanes} losses in one round has "
+            f"{depth * lanes:,} places, but at most {checks.MOST:,} can be: use shorter delays, or "
+            "a shorter horizon"
+        )
+    return depth, lanes
 
 
 def common_sizes(envs: Sequence[Environment], horizons: Sequence[int]) -> tuple[int, int, int]:
@@ -56,7 +63,7 @@ def _longest(delays: Any) -> int:
     what = f"longest() of {type(delays).__name__}"
     if isinstance(found, float | int) and found > MAX_HORIZON:
         return MAX_HORIZON
-    return checks.integer(what, found, 0)
+    return checks.size(what, found, 0)
 
 
 def _most_together(delays: Any, horizon: int) -> int:
@@ -82,8 +89,8 @@ def _rounded(most: int) -> int:
 
 def checked_sizes(env: Environment, horizon: int, ring_depth: Any, lanes: Any) -> tuple[int, int]:
     """(ring depth, lanes) as given; raises where a ring of these sizes could lose losses."""
-    ring_depth = checks.integer("ring_depth", ring_depth, 1)
-    lanes = checks.integer("lanes", lanes, 1, ring.MAX_LANES)
+    ring_depth = checks.size("ring_depth", ring_depth, 1)
+    lanes = checks.size("lanes", lanes, 1, ring.MAX_LANES)
     delays_known = all(is_concrete(leaf) for leaf in jax.tree.leaves(env.delays))
     needed = min(_longest(env.delays), horizon) + 1 if delays_known else 1
     if ring_depth < needed or ring_depth & (ring_depth - 1):

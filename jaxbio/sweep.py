@@ -219,7 +219,7 @@ def _processes(given: Any, store: Any) -> tuple[int, int]:
     if given is not None and (not isinstance(given, Sequence) or len(given) != 2):
         raise ValueError(f"processes must be (index, count), but got {checks.shown(given)}")
     index, count = (jax.process_index(), jax.process_count()) if given is None else given
-    index, count = checks.integer("processes", index, 0), checks.integer("processes", count, 1)
+    index, count = checks.size("processes", index, 0), checks.size("processes", count, 1)
     if index >= count:
         raise ValueError(f"processes must be (index, count), index below count, but got {given}")
     if count > 1 and store is None:

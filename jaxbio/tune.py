@@ -80,19 +80,19 @@ def tune(
       A Tuned, with the held-out comparison to the start values.
     """
     start = _checked_start(start)
-    runs, steps = checks.integer("runs", runs, 1), checks.integer("steps", steps, 1)
+    runs, steps = checks.size("runs", runs, 1), checks.size("steps", steps, 1)
     enough = max(2, len(start))
     search = _Search(
         env=_checked_environment(env),
         learner=_checked_learner(learner, start),
         start=start,
-        horizon=checks.integer("horizon", horizon, 1, MAX_HORIZON),
+        horizon=checks.size("horizon", horizon, 1, MAX_HORIZON),
         runs=runs,
         steps=steps,
-        pairs=enough if pairs is None else checks.integer("pairs", pairs, 1, 2**16),
+        pairs=enough if pairs is None else checks.size("pairs", pairs, 1, 2**16),
         spread=checks.number("spread", spread, 0, 10, open_low=True),
         scaled=checks.boolean("scaled", scaled),
-        held_out=checks.integer("held_out", held_out, 2),
+        held_out=checks.size("held_out", held_out, 2),
         seed=checks.seed(seed),
         workers=workers,
     )

@@ -53,7 +53,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 def number_of_workers(workers: Any = None) -> int:
     """Blocks in flight at once: as asked, or one per device, or one per core on a single CPU."""
     if workers is not None:
-        return checks.integer("workers", workers, 1)
+        return checks.size("workers", workers, 1)
     devices = jax.local_devices()
     if len(devices) > 1 or devices[0].platform != "cpu":
         return len(devices)

@@ -13,12 +13,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import xarray as xr
 
 import jaxbio as jb
 from jaxbio import cli, plot, rng
@@ -1003,6 +1005,58 @@ NUMBERS: dict[str, Case] = {
         ValueError,
         "delta must be at least 1e-20, which single precision can divide by, but got 1e-320",
     ),
+    "a scale that single precision cannot hold": (
+        lambda: jb.Exp3(scale=1e39),
+        ValueError,
+        "scale must be a number that float32 can hold, from 1.2e-38 to 3.4e+38, but got 1e+39",
+    ),
+    "a scale that single precision takes for 0": (
+        lambda: jb.UCB1(1e-46),
+        ValueError,
+        "exploration must be a number that float32 can hold",
+    ),
+    "quantiles that are a text": (
+        lambda: jb.sweep(world(), {"a": BASE}, {}, horizon=20, keep="moments", quantiles="0.1"),  # type: ignore
+        TypeError,
+        "quantiles must be",
+    ),
+    "a progress that is a text": (
+        lambda: simulate(progress="abc"),
+        TypeError,
+        "progress must be True or False, but got 'abc'",
+    ),
+    "a choice that is equal to everything": (
+        lambda: jb.DAdaExp3(tuning=mock.ANY),
+        ValueError,
+        "tuning must be one of 'corrected', 'anytime', 'printed', but got <ANY>",
+    ),
+    "delays that are bytes": (
+        lambda: jb.TableDelay(bytearray(b"5")),
+        TypeError,
+        "delays must be an array",
+    ),
+    "groups that are one group when cut off": (
+        lambda: jb.BlockBernoulliLosses(THETA, [2**31, 2**32], 5),
+        ValueError,
+        "groups must be <= 16777215, but entry 0 is 2.14748e+09",
+    ),
+    "a ring with more places than 32 bits count": (
+        lambda: jb.plan_sweep(
+            world(delays=jb.UniformDelay(0, 10**9)), {"a": BASE}, {}, horizon=10**9
+        ),
+        MemoryError,
+        "a ring for delays of up to 1,073,741,824 rounds and 16 losses in one round",
+    ),
+    "a value of an axis with more digits than are printed": (
+        lambda: jb.plan_sweep(world(), {"a": BASE}, {"x": [10**5000, "a"]}, horizon=20),
+        ValueError,
+        "axis 'x' must have values of one kind",
+    ),
+    "no point of a sweep": (
+        lambda: jb.compare(NO_POINTS),
+        ValueError,
+        "results must have a point to compare learners at, but the sweep has none",
+    ),
     "a missing entry of a table": (
         lambda: jb.BernoulliLosses(np.ma.array(THETA, mask=[False, True])),
         TypeError,
@@ -1014,6 +1068,10 @@ NUMBERS: dict[str, Case] = {
         "horizon must be an integer, but got masked_array",
     ),
 }
+NO_POINTS = xr.Dataset(
+    {"final_regret": (("learner", "delay", "run"), np.zeros((2, 0, 2)))},
+    {"learner": ["a", "b"], "delay": []},
+)
 FLAT = np.zeros((1, 2))
 CURVES = {"a": jb.Result(np.array([1, 2]), FLAT, FLAT, {}, lambda: FLAT)}
 
@@ -1121,6 +1179,12 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             "jaxbio: seed must be in [0, 4294967295]",
         ),
         ("run paper-stochastic ucb1 --set states 3 --set states 4", "'states' is set twice"),
+        (
+            "run paper-stochastic ucb1 exp3 ucb1",
+            "each LEARNER must be named once, but ucb1 is there twice",
+        ),
+        ("run paper-stochastic ucb1 nope", "name must be one of"),  # before ucb1 is played
+        ("run paper-stochastic ucb1 --figure=--", "argument --figure: '--' is no value"),
         (
             f"theory --actions 8 --states 2 --horizon {'9' * 400}",
             "horizon must be in [1, 268435456]",
@@ -1248,6 +1312,18 @@ def test_whole_numbers_of_other_kinds_are_sizes() -> None:
     found = jb.rollout(world(), jb.UCB1(), 0, np.float64(20), **sizes)  # type: ignore
     np.testing.assert_array_equal(found.regret, jb.rollout(world(), jb.UCB1(), 0, 20).regret)
     assert jb.trajectory(world(), jb.UCB1(), 0, np.float64(20), **sizes).action.shape == (20,)  # type: ignore
+
+
+@pytest.mark.parametrize("name", ["horizon", "rounds", "ring_depth", "lanes"])
+def test_sizes_cannot_be_traced(name: str) -> None:
+    given = {"horizon": 20, "ring_depth": 64, "lanes": 4, "rounds": 3}
+
+    def play(value: Any) -> Any:
+        return rollout(**(given | {name: value})).regret
+
+    words = f"{name} must be a number that is known beforehand, but got one that JAX is tracing"
+    with pytest.raises(TypeError, match=words):
+        jax.jit(play)(8)
 
 
 def test_one_run_without_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ Experiments 1 and 2 costs more than a minute. `outstanding` is played, once.
 
 from __future__ import annotations
 
+import errno
+import os
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -293,6 +295,48 @@ def test_regret_curves_are_seen_on_any_scale(scales: tuple[str, str], later: boo
         height = axes.transAxes.inverted().transform(end)[1]
         assert text.xy[1] == pytest.approx(height, abs=0.05)  # type: ignore[attr-defined]
     assert_readable("regret curves", figure)
+
+
+def test_labels_follow_a_scale_that_leaves_the_limits_alone() -> None:
+    results = {"DAda-Exp3": grown(0.8), "MetaBIO": grown(0.6)}
+    figure = plot.regret_curves(results)
+    (axes,) = figure.axes
+    axes.set_ylim(1, 2 * results["DAda-Exp3"].final_regret.mean())
+    axes.set_yscale("log")
+    FigureCanvasAgg(figure).draw()
+    for text, result in zip(axes.texts, results.values(), strict=True):
+        end = axes.transData.transform((1000, result.final_regret.mean()))
+        height = axes.transAxes.inverted().transform(end)[1]
+        assert text.xy[1] == pytest.approx(height, abs=0.05)  # type: ignore[attr-defined]
+
+
+def test_a_curve_of_one_point_is_a_mark_and_names_may_be_numbers() -> None:
+    flat = np.full((2, 1), 5.0)
+    one = jb.Result(np.array([10]), flat, flat, {}, lambda: flat)
+    figure = plot.regret_curves({50: one})  # type: ignore[dict-item]
+    assert figure.axes[0].lines[0].get_marker() == "o"
+    assert figure.axes[0].texts[0].get_text().startswith("50 ")
+    with pytest.raises(ValueError, match="names that differ as text"):
+        plot.regret_curves({50: one, "50": one})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.pdf", "a.svg"])
+def test_a_figure_is_there_whole_or_not_at_all(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure = plot.regret_curves({"one": grown(0.6)})
+    plot.save_as(figure, tmp_path / name)
+    before = (tmp_path / name).read_bytes()
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("jaxbio.files.os.fsync", full)
+    with pytest.raises(OSError, match=name) as caught:
+        plot.save_as(figure, tmp_path / name)
+    assert caught.value.errno == errno.ENOSPC
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == before
 
 
 def test_a_linear_axis_begins_at_zero() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from jaxbio.commands import specs
@@ -15,9 +16,12 @@ def play(arguments: Any) -> dict[str, Result]:
     """label -> result."""
     given = specs.settings(arguments.set or [])
     env = specs.environment(arguments.environment, given, arguments.delay)
+    twice = sorted(text for text, count in Counter(arguments.learners).items() if count > 1)
+    if twice:
+        raise ValueError(f"each LEARNER must be named once, but {', '.join(twice)} is there twice")
+    learners = dict(specs.learner(text) for text in arguments.learners)  # before any is played
     results = {}
-    for text in arguments.learners:
-        label, learner = specs.learner(text)
+    for label, learner in learners.items():
         results[label] = simulate(
             env,
             learner,

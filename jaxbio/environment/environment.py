@@ -121,7 +121,7 @@ class Environment:
 
     def padded(self, slots: int) -> Environment:
         """The same problem in arrays of `slots` states: bit for bit the same games."""
-        slots = checks.integer("slots", slots, self.state_slots, rng.INDICES)
+        slots = checks.size("slots", slots, self.state_slots, rng.INDICES)
         if slots == self.state_slots:
             return self
         return dataclasses.replace(
@@ -157,7 +157,7 @@ def sample_world(env: Environment, seed: Any, run: int, horizon: int) -> dict[st
     Returns states int32 [T, K] (s_t(a)), losses [T, S] (l_t(s)) and delays int32 [T].
     """
     check_environment(env)
-    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
+    horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
     env.check(horizon)
     entries = horizon * (env.num_actions + env.state_slots + 1)
     memory.refuse_table(f"a world of {horizon:,} rounds", entries, "a shorter horizon")

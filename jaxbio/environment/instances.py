@@ -62,8 +62,8 @@ def paper_utility(
     `reach`; else they fall on one of the S - 1 bad states (mean loss 1) at random. So the gap is
     (1 - reach) (1 - good).
     """
-    actions = checks.integer("actions", actions, 2)
-    states = checks.integer("states", states, 2)
+    actions = checks.size("actions", actions, 2)
+    states = checks.size("states", states, 2)
     reach, good = checks.number("reach", reach, 0, 1), checks.number("good", good, 0, 1)
     _room_for(f"a mapping of {actions:,} actions to {states:,} states", actions * states)
     P = np.full((actions, states), (1 - reach) / (states - 1))
@@ -84,9 +84,9 @@ def hard_actions(
     Every action reaches the bad state with probability 1/2, the best one with 1/2 - e,
     e = sqrt(K / T) / 4 (delays: FixedDelay(0); they do not matter here).
     """
-    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
-    actions = checks.integer("actions", actions, 2)
-    best = checks.integer("best", best, 0, actions - 1)
+    horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
+    actions = checks.size("actions", actions, 2)
+    best = checks.size("best", best, 0, actions - 1)
     _room_for(f"a mapping of {actions:,} actions to 2 states", 2 * actions)
     bad = np.full(actions, 0.5)
     bad[best] -= min(0.25, math.sqrt(actions / horizon) / 4)
@@ -104,10 +104,10 @@ def hard_states(
     one Bernoulli(1/2 - e 1[a = best]) per block and action is the loss of all its states, with
     e = sqrt(S' / (2 T ln(4/3))) / 4, at most 1/4.
     """
-    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
-    states = checks.integer("states", states, 2)
-    delay = checks.integer("delay", delay, 1)
-    best = checks.integer("best", best, 0, 1)
+    horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
+    states = checks.size("states", states, 2)
+    delay = checks.size("delay", delay, 1)
+    best = checks.size("best", best, 0, 1)
     _room_for(f"a table of {horizon:,} rounds and {states:,} states", 2 * horizon + states)
     block = min(states // 2, delay)
     shift = min(0.25, 0.25 * math.sqrt(block / (2 * horizon * math.log(4 / 3))))
@@ -127,12 +127,12 @@ def hard_delay(
     `seed`); what is learnt comes after the block is over. Rounds after the last of the
     min(S / 2, T / (d + 1)) blocks cost every action the same.
     """
-    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
-    states = checks.integer("states", states, 2)
-    delay = checks.integer("delay", delay, 0, horizon - 1)
+    horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
+    states = checks.size("states", states, 2)
+    delay = checks.size("delay", delay, 0, horizon - 1)
     _room_for(f"a table of {horizon:,} rounds and {states:,} states", 2 * horizon + states)
     blocks = min(states // 2, horizon // (delay + 1))
-    first_loss = np.random.default_rng(checks.integer("seed", seed, 0, 2**64 - 1)).integers(
+    first_loss = np.random.default_rng(checks.size("seed", seed, 0, 2**64 - 1)).integers(
         0, 2, size=states // 2
     )
     theta = np.zeros(states)
@@ -153,14 +153,14 @@ def hard_adversarial(
     `seed` once per block of d + 1 rounds, with means 1/2 - e and 1/2, e = sqrt((d + 1) / T) / 4.
     All runs share the coins: average over `seed`.
     """
-    horizon = checks.integer("horizon", horizon, 1, MAX_HORIZON)
-    actions = checks.integer("actions", actions, 2)
-    delay = checks.integer("delay", delay, 0)
-    best = checks.integer("best", best, 0, actions - 1)
+    horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
+    actions = checks.size("actions", actions, 2)
+    delay = checks.size("delay", delay, 0)
+    best = checks.size("best", best, 0, actions - 1)
     _room_for(f"a table of {horizon:,} rounds and {actions:,} actions", 2 * (horizon + actions))
     shift = min(0.25, math.sqrt((delay + 1) / horizon) / 4)
     blocks = -(-horizon // (delay + 1))
-    generator = np.random.default_rng(checks.integer("seed", seed, 0, 2**64 - 1))
+    generator = np.random.default_rng(checks.size("seed", seed, 0, 2**64 - 1))
     coins = generator.random((blocks, 2)) < np.array([0.5, 0.5 - shift])
     values = coins.astype(float)[np.arange(horizon) // (delay + 1)]
     P = np.tile([1.0, 0.0], (actions, 1))

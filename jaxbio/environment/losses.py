@@ -88,7 +88,7 @@ class BlockBernoulliLosses(StationaryLosses):
 
     def __post_init__(self) -> None:
         theta = checks.unit_interval("theta", self.theta, 1, "[S]")
-        groups = checks.integers("groups", self.groups, 1, "[S]")
+        groups = checks.integers("groups", self.groups, 1, "[S]", high=rng.INDICES - 1)
         if groups.shape != theta.shape:
             raise ValueError(
                 f"groups must have shape {theta.shape}, but its shape is {groups.shape}"

@@ -60,7 +60,10 @@ def aligned(data: xr.Dataset) -> np.ndarray:
 
 
 def switches(data: xr.Dataset) -> str:
-    return f"switch after round {switch(data).min():,} to {switch(data).max():,}"
+    found = switch(data)[switch(data) <= data["round"].values[-1]]
+    if not found.size:
+        return "no run switched"
+    return f"switch after round {found.min():,} to {found.max():,}"
 
 
 SAME_BEFORE = FactClaim(

@@ -100,12 +100,12 @@ def advise(
       store: a folder for finished parts; the same call goes on where it was interrupted.
       progress: show bars.
     """
-    actions, states = checks.integer("actions", actions, 2), checks.integer("states", states, 1)
-    looks, first = checks.integer("looks", looks, 1, 30), checks.integer("first", first, 2)
+    actions, states = checks.size("actions", actions, 2), checks.size("states", states, 1)
+    looks, first = checks.size("looks", looks, 1, 30), checks.size("first", first, 2)
     level = checks.probability_of_error("level", level)
     budget = checks.number("seconds", seconds, 0, open_low=True)
     known = _checked(contestants() if learners is None else learners)
-    horizon = checks.integer("horizon", horizon, 1)
+    horizon = checks.size("horizon", horizon, 1)
     kind = family_of(family)
     problems = [problem(kind, actions, states, delays, i) for i in range(kind.instances)]
     few = min(first, max(FEWEST, ROUNDS // horizon))

@@ -39,7 +39,7 @@ def phase_length(horizon: int, changes: int) -> int:
 
 def _changes(horizon: int, wanted: Any) -> int:
     """A number of changes that phases of equal length can have."""
-    changes = checks.integer("changes", wanted, 0, horizon - 1)
+    changes = checks.size("changes", wanted, 0, horizon - 1)
     possible = -(-horizon // phase_length(horizon, changes)) - 1
     if possible != changes:
         raise ValueError(
@@ -105,8 +105,8 @@ def play_changes(
       the same games (a learner that forgets nothing is the same along memory); uniform_regret, the
       dynamic regret of uniform play.
     """
-    horizon = checks.integer("horizon", horizon, 2, MAX_HORIZON)
-    actions, delay = checks.integer("actions", actions, 2), checks.integer("delay", delay, 0)
+    horizon = checks.size("horizon", horizon, 2, MAX_HORIZON)
+    actions, delay = checks.size("actions", actions, 2), checks.size("delay", delay, 0)
     axes = {
         "changes": [_changes(horizon, count) for count in _several("changes", changes)],
         "memory": [
@@ -162,7 +162,7 @@ def _finals(
     runs: int = 50,
     **given: Any,
 ) -> xr.Dataset:
-    runs = checks.integer("runs", runs, 2)  # one has no interval
+    runs = checks.size("runs", runs, 2)  # one has no interval
     return sweep(
         environment, learners, axes, horizon=horizon, runs=runs, rounds=1, keep="finals", **given
     )
@@ -193,9 +193,9 @@ def play_unknowns(
     Returns:
       A Dataset as of `sweep` with final_regret [learner, spare, run].
     """
-    factors = [checks.integer("spare", factor, 1) for factor in _several("spare", spare)]
-    delay = checks.integer("delay", delay, 0)
-    horizon = checks.integer("horizon", horizon, 2, MAX_HORIZON)
+    factors = [checks.size("spare", factor, 1) for factor in _several("spare", spare)]
+    delay = checks.size("delay", delay, 0)
+    horizon = checks.size("horizon", horizon, 2, MAX_HORIZON)
     return _finals(
         lambda spare: with_spare_states(spare, delay),
         {

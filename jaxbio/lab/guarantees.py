@@ -71,7 +71,7 @@ def check_guarantees(
     expectations = _all_of("expectations", expectations, Expectation)
     lemmas = _all_of("lemmas", lemmas, Lemma)
     axes = {
-        "horizon": [checks.integer("horizons", one, 2, MAX_HORIZON) for one in horizons],
+        "horizon": [checks.size("horizons", one, 2, MAX_HORIZON) for one in horizons],
         "delta": [checks.probability_of_error("deltas", one) for one in deltas],
     }
     env = make_environment("paper-utility") if env is None else env

@@ -96,7 +96,7 @@ def phase_diagram(
         "delay": checks.increasing("delays", delays, 0),
     }
     within = checks.number("within", within, 0)
-    runs = checks.integer("runs", runs, 2)  # one has no interval
+    runs = checks.size("runs", runs, 2)  # one has no interval
     known = _checked(wrappers() if learners is None else learners)
     build = _builder(family)
     for size in itertools.product(axes["actions"], counts, axes["delay"]):

@@ -75,12 +75,12 @@ def measure_rates(
             states=_values("states", states, 2),
             delays=_values("delays", delays, 1),
             actions=_values("actions", actions, 2),
-            horizon=checks.integer("horizon", horizon, 2, MAX_HORIZON),
+            horizon=checks.size("horizon", horizon, 2, MAX_HORIZON),
         )
     series = _checked(series)
-    runs = checks.integer("runs", runs, 2 * RUNS_PER_INSTANCE)
+    runs = checks.size("runs", runs, 2 * RUNS_PER_INSTANCE)
     delta = checks.probability_of_error("delta", delta)
-    seed = checks.integer("seed", seed, 0, 2**32 - 1)
+    seed = checks.size("seed", seed, 0, 2**32 - 1)
     for one in series:
         _build(one, delta)  # what refuses a size does so before anything is played
     lines = []
@@ -95,7 +95,7 @@ def measure_rates(
 
 def _values(name: str, values: Any, low: int, high: int | None = None) -> list[int]:
     given = checks.several(name, values, "integers")
-    found = sorted({checks.integer(name, value, low, high) for value in given})
+    found = sorted({checks.size(name, value, low, high) for value in given})
     if len(found) < 2:
         raise ValueError(f"{name} must have at least two values for a slope, but got {given}")
     return found

@@ -120,8 +120,8 @@ def play_regimes(
       A Dataset as of `sweep`, with the dimension regime in front: regret [regime, learner, run,
       round] and the facts of the runs.
     """
-    horizon = checks.integer("horizon", horizon, 2, MAX_HORIZON)
-    delay = checks.integer("delay", delay, 0, horizon - 1)
+    horizon = checks.size("horizon", horizon, 2, MAX_HORIZON)
+    delay = checks.size("delay", delay, 0, horizon - 1)
     known = contestants() if learners is None else _labelled(learners)
     envs = four_regimes(horizon, delay)
     data = sweep(
@@ -205,9 +205,9 @@ def play_delays(
 
 def checked_delays(delays: Any, horizon: Any, runs: Any) -> tuple[list[int], int, int]:
     """The front door of `play_delays`: increasing delays, the horizon and the number of runs."""
-    horizon = checks.integer("horizon", horizon, 2, MAX_HORIZON)
-    runs = checks.integer("runs", runs, 2)
-    values = sorted({checks.integer("delays", delay, 1, horizon - 1) for delay in delays})
+    horizon = checks.size("horizon", horizon, 2, MAX_HORIZON)
+    runs = checks.size("runs", runs, 2)
+    values = sorted({checks.size("delays", delay, 1, horizon - 1) for delay in delays})
     if not values:
         raise ValueError(f"delays must have at least one value, but got {delays!r}")
     return values, horizon, runs

@@ -39,7 +39,7 @@ class SuccessiveElimination:
     ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
-        set_field(self, "scale", checks.number("scale", self.scale, 0))
+        set_field(self, "scale", checks.parameter("scale", self.scale, 0))
 
     def init(self, known: Known) -> EliminationState:
         radius = self.scale * jnp.sqrt(2.0 * jnp.log(round_number(known.horizon)))

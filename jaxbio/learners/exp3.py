@@ -181,8 +181,8 @@ class Exp3:
 
     def __post_init__(self) -> None:
         if self.rate is not None:
-            set_field(self, "rate", checks.number("rate", self.rate, 0, open_low=True))
-        set_field(self, "total_delay", checks.number("total_delay", self.total_delay, 0))
+            set_field(self, "rate", checks.parameter("rate", self.rate, 0, open_low=True))
+        set_field(self, "total_delay", checks.parameter("total_delay", self.total_delay, 0))
         set_field(self, "scale", checks.rate_scale("scale", self.scale))
 
     def init(self, known: Known) -> Exp3State:

@@ -138,8 +138,8 @@ class MetaAdaBIO:
         checks.choice("ordering", self.ordering, ORDERINGS)
         checks.choice("radius", self.radius, RADII)
         checks.boolean("literal", self.literal)
-        set_field(self, "radius_scale", checks.number("radius_scale", self.radius_scale, 0))
-        value = checks.number("switch_scale", self.switch_scale, 0, open_low=True)
+        set_field(self, "radius_scale", checks.parameter("radius_scale", self.radius_scale, 0))
+        value = checks.parameter("switch_scale", self.switch_scale, 0, open_low=True)
         set_field(self, "switch_scale", value)
         if self.doubling is not None:
             set_field(self, "doubling", checks.integer("doubling", self.doubling, 2, 2**28))

@@ -116,7 +116,7 @@ class MetaBIO:
         checks.choice("threshold", self.threshold, ("outstanding", "delay"))
         checks.choice("ordering", self.ordering, ORDERINGS)
         checks.choice("radius", self.radius, RADII)
-        set_field(self, "radius_scale", checks.number("radius_scale", self.radius_scale, 0))
+        set_field(self, "radius_scale", checks.parameter("radius_scale", self.radius_scale, 0))
         if self.delay is not None:
             set_field(self, "delay", checks.integer("delay", self.delay, 0, 2**30))
             if self.threshold != "delay":

@@ -91,7 +91,7 @@ class NSDUCRL2:
         set_field(self, "delta", checks.probability_of_error("delta", self.delta))
         if self.window is not None:
             set_field(self, "window", checks.integer("window", self.window, 1, 2**30))
-        value = checks.number("radius_scale", self.radius_scale, 0)
+        value = checks.parameter("radius_scale", self.radius_scale, 0)
         set_field(self, "radius_scale", value)
 
     def init(self, known: Known) -> NSDState:

@@ -30,7 +30,7 @@ class UCB1:
     ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
-        set_field(self, "exploration", checks.number("exploration", self.exploration, 0))
+        set_field(self, "exploration", checks.parameter("exploration", self.exploration, 0))
 
     def init(self, known: Known) -> UCB1State:
         return UCB1State(means_zero(known.num_actions), jnp.zeros(known.num_actions, jnp.int32))

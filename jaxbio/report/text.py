@@ -84,5 +84,8 @@ def _cell(value: object) -> str:
 
 
 def _plain(value: object) -> str:
-    """One line without tags: what comes from a file may hold anything."""
-    return " ".join(str(value).split()).replace("<", "\\<")
+    """One line without tags and links: what comes from a file may hold anything."""
+    line = " ".join(str(value).split())
+    for mark, shown in (("<", "\\<"), ("](", "]\\("), ("]:", "]\\:")):
+        line = line.replace(mark, shown)
+    return line
