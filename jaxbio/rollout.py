@@ -416,7 +416,8 @@ def trajectory(
 ) -> Round:
     """Play the run that `rollout` plays and keep every round of it: leaves [T].
 
-    For looking closely at one run; memory grows with the horizon.
+    For looking closely at one run; memory grows with the horizon. What went wrong in flight raises;
+    with traced delays it cannot, and there is no place for it in the result: `rollout` has one.
     """
     horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
     memory.refuse_table(f"a trajectory of {horizon:,} rounds", 5 * horizon, "a shorter horizon")
