@@ -474,6 +474,7 @@ def _while(params: Any, operands: Sequence[tuple[Any, bool]], runs: int) -> list
 
 
 def _by_vmap(eqn: Any, operands: Sequence[tuple[Any, bool]]) -> list[Any]:
-    axes = tuple(-1 if is_batched else None for _, is_batched in operands)
-    values = [value for value, _ in operands]
+    at = 0 if _changes_width(eqn) else -1  # of a bitcast the last axis is part of the number
+    axes = tuple(at if is_batched else None for _, is_batched in operands)
+    values = [jnp.moveaxis(v, -1, at) if is_batched else v for v, is_batched in operands]
     return jax.vmap(lambda *args: _bind(eqn, args), in_axes=axes, out_axes=-1)(*values)

@@ -24,7 +24,7 @@ from jax.extend import core as jex
 
 from jaxbio.batching import ELEMENTWISE, INLINED, REDUCTIONS, name_of, native
 from jaxbio.core import Array, float_dtype
-from jaxbio.traces import code_of, traced
+from jaxbio.traces import code_of, settings, traced
 
 # What XLA's one-function emitter accepts of the things a step is made of. Sorts and scatters are
 # among those it does not; a learner that uses them runs kernel by kernel.
@@ -199,11 +199,12 @@ class Program:
 
 def signature(args: Any) -> Any:
     """What decides which compiled program serves these arguments: their form, the code that they
-    bring along as it is now, and where it will run.
+    bring along as it is now, what is set in JAX, and where it will run.
     """
     structure, types = form(args)
     device = str(getattr(jax.config, "jax_default_device", None))
-    return structure, types, code_of(structure), device, os.environ.get("JAXBIO_NATIVE_LOOPS")
+    place = device, os.environ.get("JAXBIO_NATIVE_LOOPS")
+    return structure, types, code_of(structure), *settings().values(), *place
 
 
 def form(args: Any) -> Any:

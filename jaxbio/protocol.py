@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio.core import Array, Known, State, draws_of, float_dtype
-from jaxbio.traces import code_of, traced
+from jaxbio.traces import code_of, settings, traced
 
 SENTENCES = {
     "act": "act must return an action and a ticket (None if it needs none)",
@@ -38,7 +38,8 @@ def types_of(learner: Any, known: Known) -> Types:
     """The types of a learner's state and ticket, traced once for each structure and its code."""
     leaves, structure = jax.tree.flatten((learner, known))
     shapes = tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-    return _types(structure, shapes, jnp.dtype(float_dtype()), code_of(structure))
+    known_by = code_of(structure), *settings().values()
+    return _types(structure, shapes, jnp.dtype(float_dtype()), known_by)
 
 
 @lru_cache(maxsize=64)
@@ -51,7 +52,8 @@ def _types(structure: Any, shapes: tuple[Any, ...], dtype: Any, code: Any) -> Ty
     def begin_and_act(learner: Any, known: Known, u: Array) -> Any:
         state = learner.init(known)
         keys[:] = [_generator(leaf) for leaf in jax.tree.leaves(state)]
-        return stored(learner, state), pair(learner, "act", learner.act(state, jnp.int32(1), u))[1]
+        ticket = pair(learner, "act", learner.act(state, jnp.int32(1), u))[1]
+        return stored(learner, state), _of_numbers(learner, ticket)
 
     with traced(structure):
         state, ticket = jax.eval_shape(begin_and_act, learner, known, u)
@@ -64,16 +66,32 @@ def _types(structure: Any, shapes: tuple[Any, ...], dtype: Any, code: Any) -> Ty
     return Types(state, tuple(keys), ticket)
 
 
+def _of_numbers(learner: Any, ticket: Any) -> Any:
+    """A ticket, refused where JAX cannot carry what it is made of."""
+    for leaf in jax.tree.leaves(ticket):
+        if _dtype(leaf) == np.dtype(object):
+            raise TypeError(
+                f"the ticket of {_name(learner)} must be made of scalars, but act handed out "
+                f"{leaf!r}"
+            )
+    return ticket
+
+
+def _dtype(leaf: Any) -> Any:
+    """Of a number or an array; that of objects where it is neither, or needs more than 32 bits."""
+    try:
+        return jnp.asarray(leaf).dtype
+    except (TypeError, ValueError, OverflowError):
+        return np.dtype(object)
+
+
 def stored(learner: Any, state: State) -> State:
     """A learner's state as a loop carries it: arrays, the words of a key in place of the key."""
 
     def convert(path: Any, leaf: Any) -> Any:
         if _generator(leaf) is not None:
             return jax.random.key_data(leaf)
-        try:
-            dtype = jnp.result_type(leaf)
-        except (TypeError, ValueError):
-            dtype = np.dtype(object)
+        dtype = _dtype(leaf)
         if not (jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_):
             raise TypeError(
                 f"the state of {_name(learner)} must be made of numbers and arrays, but init gave "
@@ -139,22 +157,26 @@ def pair(learner: Any, method: str, returned: Any) -> tuple[Any, Any]:
 
 def integer_scalar(what: str, value: Any) -> Array:
     """An int32 []; a float would be cut off without a word."""
-    found = jnp.asarray(value)
-    whole = jnp.issubdtype(found.dtype, jnp.integer) or found.dtype == jnp.bool_
-    if not whole or found.shape:
+    dtype = _dtype(value)
+    whole = jnp.issubdtype(dtype, jnp.integer) or dtype == jnp.bool_
+    if not whole or jnp.shape(value):
         raise TypeError(
             f"{what} must return an integer scalar, such as x.astype(jnp.int32), but it returned "
-            f"{_type(found)}"
+            f"{_said(value, dtype)}"
         )
-    return found.astype(jnp.int32)
+    return jnp.asarray(value).astype(jnp.int32)
 
 
 def number_scalar(what: str, value: Any) -> Array:
     """A float []."""
-    found = jnp.asarray(value)
-    if found.shape or not jnp.issubdtype(found.dtype, jnp.number):
-        raise TypeError(f"{what} must return a number, but it returned {_type(found)}")
-    return found.astype(float_dtype())
+    dtype = _dtype(value)
+    if not jnp.issubdtype(dtype, jnp.number) or jnp.shape(value):
+        raise TypeError(f"{what} must return a number, but it returned {_said(value, dtype)}")
+    return jnp.asarray(value).astype(float_dtype())
+
+
+def _said(value: Any, dtype: Any) -> str:
+    return repr(value) if dtype == np.dtype(object) else _type(value)
 
 
 def _generator(leaf: Any) -> Any:

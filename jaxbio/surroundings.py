@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxbio import kernel
 from jaxbio.core import float_dtype
 from jaxbio.sources import sources
+from jaxbio.traces import settings
 
 # Of a CPU: whether products are added unrounded, and how long vectors are.
 FEATURES = ("fma", "avx", "avx2", "avx512f", "asimd", "sve", "sve2")
@@ -36,6 +37,7 @@ def surroundings(*more: str) -> dict[str, Any]:
         "machine": platform.machine(),
         "cpu_features": cpu_features(),
         "xla_flags": xla_flags(),
+        **settings(),
     }
 
 

@@ -38,6 +38,18 @@ _same = _Recent()  # (structure, its code now) -> what it was before it was trac
 _read: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # functions and classes
 
 
+# Of JAX, besides its precision: what random numbers, products and sums of mixed types are.
+SETTINGS = (
+    "jax_default_prng_impl", "jax_threefry_partitionable", "jax_random_seed_offset",
+    "jax_default_matmul_precision", "jax_numpy_dtype_promotion", "jax_numpy_rank_promotion",
+)  # fmt: skip
+
+
+def settings() -> dict[str, str]:
+    """Name -> value of what a user may set in JAX that decides what his code computes."""
+    return {name: str(getattr(jax.config, name, None)) for name in SETTINGS}
+
+
 def code_of(structure: Any) -> Hashable:
     """What decides the program of a tree, besides the types of its leaves: the code that its nodes
     and static fields bring along, down to the globals that it reads, as they are now.

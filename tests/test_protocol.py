@@ -251,7 +251,28 @@ class KeyAsTicket(Uniform):
         return jnp.int32(0), jax.random.key(1)
 
 
+@jb.pytree
+class TextAsTicket(Uniform):
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        return jnp.int32(0), "now"
+
+
+@jb.pytree
+class NoAction(Uniform):
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        return None, None
+
+
+@jb.pytree
+class LargeInState(Uniform):
+    def init(self, known: jb.Known) -> Any:
+        return 2**40
+
+
 REFUSED = [
+    (TextAsTicket, r"the ticket of TextAsTicket must be made of scalars, but act handed out 'now'"),
+    (NoAction, r"act of NoAction must return an integer scalar.*but it returned None"),
+    (LargeInState, r"the state of LargeInState must be made of numbers.*init gave 1099511627776"),
     (FloatAction, r"act of FloatAction must return an integer scalar.*returned float32 \[\]"),
     (ManyActions, r"act of ManyActions must return an integer scalar.*returned int32 \[2\]"),
     (NoTicketFromAct, "act must return an action and a ticket.*NoTicketFromAct returned"),

@@ -192,6 +192,39 @@ def test_all_play_the_code_as_it_is(tmp_path: Path) -> None:
 LOSSES = """
 SIGN = 1
 @jb.pytree
+class Random:
+    def init(self, known: jb.Known) -> Any:
+        return ()
+
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        return jax.random.randint(jax.random.fold_in(jax.random.key(3), t), (), 0, 3), None
+
+    def learn(self, state: Any, t: Any, play: jb.Play, arrivals: jb.Arrivals) -> Any:
+        return state, None
+
+
+def test_what_is_set_in_jax_is_part_of_the_code(tmp_path: Path) -> None:
+    env = jb.make_environment("paper-stochastic")
+    options: Any = {"horizon": 50, "progress": False}
+
+    def played() -> tuple[Any, Any]:
+        mine = jb.simulate(env, Random(), runs=1, **options).final_regret
+        return float(mine[0]), float(jb.rollout(env, Random(), 0, 50, rounds=1).regret[-1])
+
+    def sweep() -> Any:
+        return jb.sweep(env, {"a": Random()}, {}, runs=2, store=tmp_path, **options)
+
+    before, _ = played()
+    sweep()
+    with jax.default_prng_impl("rbg"):
+        mine, theirs = played()
+        assert mine == pytest.approx(theirs, rel=1e-5)
+        assert mine != before
+        with pytest.raises(ValueError, match="jax_default_prng_impl"):
+            sweep()
+
+
+@jb.pytree
 class Losses(jb.BernoulliLosses):
     def loss(self, key, t, state, u):
         return SIGN * jb.BernoulliLosses.loss(self, key, t, state, u)

@@ -120,6 +120,15 @@ def test_small_integers_index_large_arrays() -> None:
         np.testing.assert_array_equal(read(index)[0], [0, 7, 255])
 
 
+def test_a_bitcast_that_joins_bytes_stays_on_the_fast_path() -> None:
+    words = jnp.arange(2 * 4 * RUNS, dtype=jnp.uint8).reshape(2, 4, RUNS)
+    join = lambda x: lax.bitcast_convert_type(x, jnp.float32)  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = batching.runs_last(join, [True], RUNS)(words)
+    np.testing.assert_array_equal(got[:, 1], join(words[..., 1]))
+
+
 def test_a_constant_table_is_read_at_an_index_per_run() -> None:
     """Some versions of JAX keep a constant as an array of the host's."""
     u = jnp.array([0.1, 0.8, 0.99])
