@@ -38,10 +38,11 @@ _same = _Recent()  # (structure, its code now) -> what it was before it was trac
 _read: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # functions and classes
 
 
-# Of JAX, besides its precision: what random numbers, products and sums of mixed types are.
+# Of JAX, besides its precision: what random numbers and products are. (Stricter rules for types and
+# shapes refuse code, and compute nothing else.)
 SETTINGS = (
     "jax_default_prng_impl", "jax_threefry_partitionable", "jax_random_seed_offset",
-    "jax_default_matmul_precision", "jax_numpy_dtype_promotion", "jax_numpy_rank_promotion",
+    "jax_default_matmul_precision",
 )  # fmt: skip
 
 
