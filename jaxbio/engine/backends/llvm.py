@@ -1,0 +1,375 @@
+"""CPU: a program as machine code for vectors of runs, through LLVM (llvmlite).
+
+Nothing is contracted and nothing reassociated, so the same program gives the same bits on every
+CPU, whatever its vectors are. Numbers lie in memory with the runs of a vector side by side.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from jaxbio.engine.game_program import GameProgram
+from jaxbio.engine.program import (
+    BOOL,
+    COMPARISONS,
+    RUN,
+    Loop,
+    Memory,
+    Region,
+    Switch,
+    Value,
+    live_values,
+)
+
+WIDTH = 32  # runs of a vector: two registers of the longest kind, so that one hides the other
+WORD = 4  # bytes of every number in memory; flags take as much
+I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+F32, BYTE, VOID = ir.FloatType(), ir.IntType(8), ir.VoidType()
+POINTER = ir.PointerType()
+SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+BINARY = {  # integers, floats
+    "add": ("add", "fadd"), "sub": ("sub", "fsub"), "mul": ("mul", "fmul"),
+    "and": ("and_", None), "or": ("or_", None), "xor": ("xor", None),
+    "shl": ("shl", None), "lshr": ("lshr", None), "ashr": ("ashr", None),
+}  # fmt: skip
+INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "abs": "fabs"}
+
+
+def scalar_type(dtype: np.dtype) -> ir.Type:
+    return I1 if dtype == BOOL else F32 if dtype.kind == "f" else I32
+
+
+def vector_type(dtype: np.dtype) -> ir.VectorType:
+    return ir.VectorType(scalar_type(dtype), WIDTH)
+
+
+def stored_type(dtype: np.dtype) -> ir.Type:
+    return F32 if dtype.kind == "f" else I32
+
+
+class Layout:
+    """Where the numbers of a program lie: byte offsets, with the runs of a vector side by side."""
+
+    def __init__(self, program: GameProgram) -> None:
+        row = WORD * WIDTH
+        self.number_row = row if program.per_run else WORD
+        self.numbers, end = {}, len(program.numbers.scalars) * self.number_row
+        for memory in program.numbers.memories:
+            end = -(-end // 64) * 64
+            self.numbers[memory], end = end, end + memory.size * self.number_row
+        self.number_bytes = -(-end // 64) * 64
+        self.state, end = {}, len(program.carry.scalars) * row
+        for memory in program.carry.memories:
+            self.state[memory], end = end, end + memory.size * row
+        self.state_bytes = end
+        self.scratch, end = {}, 0
+        for memory in program.scratch:
+            self.scratch[memory], end = end, end + memory.size * row
+        self.scratch_bytes = end
+
+
+class Emitter:
+    """Writes the values of a part into an LLVM function."""
+
+    def __init__(self, module: ir.Module, function: ir.Function, layout: Layout, tables: Any):
+        self.module, self.layout, self.tables = module, layout, tables
+        self.b = ir.IRBuilder(function.append_basic_block("entry"))
+        self.function = function
+        self.numbers, self.keys, self.state, self.scratch = function.args[:4]
+        self.found: ChainMap[Any, Any] = ChainMap()
+        self.live: set[int] = set()
+
+    # --- numbers in memory
+
+    def address(self, base: Any, offset: Any) -> Any:
+        offset = ir.Constant(I64, offset) if isinstance(offset, int) else offset
+        return self.b.gep(base, [offset], source_etype=BYTE)
+
+    def read(self, address: Any, dtype: np.dtype, vector: bool) -> Any:
+        kind = stored_type(dtype)
+        kind = ir.VectorType(kind, WIDTH) if vector else kind
+        loaded = self.b.load(address, typ=kind)
+        loaded.align = 64 if vector else WORD
+        return self.b.trunc(loaded, vector_type(BOOL) if vector else I1) if dtype == BOOL else loaded
+
+    def write(self, address: Any, value: Any, dtype: np.dtype) -> None:
+        if dtype == BOOL:
+            wide = ir.VectorType(I32, WIDTH) if isinstance(value.type, ir.VectorType) else I32
+            value = self.b.zext(value, wide)
+        vector = isinstance(value.type, ir.VectorType)
+        self.b.store(value, address).align = 64 if vector else WORD
+
+    def base_of(self, memory: Memory) -> Any:
+        if memory in self.tables:
+            return self.tables[memory]
+        if memory.role == "table":
+            return self.address(self.numbers, self.layout.numbers[memory])
+        if memory.role == "carry":
+            return self.address(self.state, self.layout.state[memory])
+        return self.address(self.scratch, self.layout.scratch[memory])
+
+    def load(self, value: Value) -> Any:
+        memory, (index,) = value.param, value.args
+        base, row = self.base_of(memory), WORD * (WIDTH if memory.per_run else 1)
+        if index.rate < RUN:
+            place = self.b.mul(self.b.sext(self.get(index), I64), ir.Constant(I64, row))
+            return self.read(self.address(base, place), memory.dtype, memory.per_run)
+        kind = stored_type(memory.dtype)
+        found: Any = ir.Constant(ir.VectorType(kind, WIDTH), ir.Undefined)
+        for run, place in enumerate(self.places(index, memory)):
+            number = self.b.load(self.address(base, place), typ=kind)
+            found = self.b.insert_element(found, number, ir.Constant(I32, run))
+        return self.b.trunc(found, vector_type(BOOL)) if memory.dtype == BOOL else found
+
+    def store(self, value: Value) -> None:
+        memory, (index, new) = value.param, value.args
+        base, row = self.base_of(memory), WORD * WIDTH
+        number = self.vector(new)
+        if index.rate < RUN:
+            place = self.b.mul(self.b.sext(self.get(index), I64), ir.Constant(I64, row))
+            self.write(self.address(base, place), number, memory.dtype)
+            return
+        if memory.dtype == BOOL:
+            number = self.b.zext(number, ir.VectorType(I32, WIDTH))
+        for run, place in enumerate(self.places(index, memory)):
+            one = self.b.extract_element(number, ir.Constant(I32, run))
+            self.b.store(one, self.address(base, place)).align = WORD
+
+    def places(self, index: Value, memory: Memory) -> list[Any]:
+        """Byte offsets of the entry of every run."""
+        key = ("places", id(index), memory.per_run)
+        if key not in self.found:
+            row = WORD * (WIDTH if memory.per_run else 1)
+            vector, places = self.get(index), []
+            for run in range(WIDTH):
+                one = self.b.sext(self.b.extract_element(vector, ir.Constant(I32, run)), I64)
+                own = WORD * run if memory.per_run else 0
+                offset = self.b.mul(one, ir.Constant(I64, row))
+                places.append(self.b.add(offset, ir.Constant(I64, own)))
+            self.found[key] = places
+        return self.found[key]
+
+    # --- values
+
+    def get(self, value: Value) -> Any:
+        if value.op == "const":
+            return _constant(value)
+        if value.op == "result":
+            return self.found[id(value.args[0])][value.param]
+        key = id(value)
+        if key not in self.found:
+            if value.op != "param":
+                raise AssertionError(f"{value} is used before it is there")
+            self.found[key] = self.outside(value)
+        return self.found[key]
+
+    def outside(self, value: Value) -> Any:
+        """A number of the game, of the run's key, or of what is carried."""
+        kind, place = value.param
+        vector = value.rate == RUN
+        if kind == "number":
+            where = self.address(self.numbers, place * self.layout.number_row)
+        elif kind == "key":
+            where = self.address(self.keys, place * WORD * WIDTH)
+        else:
+            where = self.address(self.state, place * WORD * WIDTH)
+        return self.read(where, value.dtype, vector)
+
+    def vector(self, value: Value) -> Any:
+        """The value for every run of the vector."""
+        if value.op == "const":
+            return _constant(value, WIDTH)
+        if value.rate == RUN:
+            return self.get(value)
+        key = ("spread", id(value))
+        if key not in self.found:
+            self.found[key] = self.spread(self.get(value))
+        return self.found[key]
+
+    def spread(self, scalar: Any) -> Any:
+        kind = ir.VectorType(scalar.type, WIDTH)
+        nothing, zero = ir.Constant(kind, ir.Undefined), ir.Constant(I32, 0)
+        first = self.b.insert_element(nothing, scalar, zero)
+        return self.b.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(I32, WIDTH), None))
+
+    def region(self, region: Region) -> None:
+        for value in region.values:
+            if id(value) not in self.live or value.op in ("const", "result", "param"):
+                continue
+            if value.op == "store":
+                self.store(value)
+            elif value.op == "loop":
+                self.loop(value)
+            elif value.op == "switch":
+                self.switch(value)
+            else:
+                self.found[id(value)] = self.operation(value)
+
+    def operation(self, value: Value) -> Any:
+        if value.op == "load":
+            return self.load(value)
+        if value.op in ("most", "any"):
+            return self.across(value)
+        args = [self.vector(arg) if value.rate == RUN else self.get(arg) for arg in value.args]
+        dtype = value.args[0].dtype if value.op in COMPARISONS else value.dtype
+        return self.arithmetic(value.op, args, dtype, value)
+
+    def arithmetic(self, op: str, args: list[Any], dtype: np.dtype, value: Value) -> Any:
+        b, is_float, signed = self.b, dtype.kind == "f", dtype.kind == "i"
+        if op in BINARY:
+            return getattr(b, BINARY[op][is_float])(*args)
+        if op in COMPARISONS:
+            if is_float:
+                compare = b.fcmp_unordered if op == "ne" else b.fcmp_ordered
+                return compare(SIGNS[op], *args)
+            return (b.icmp_signed if signed else b.icmp_unsigned)(SIGNS[op], *args)
+        if op == "select":
+            return b.select(*args)
+        if op == "div":
+            return (b.fdiv if is_float else b.sdiv if signed else b.udiv)(*args)
+        if op == "rem":
+            return (b.srem if signed else b.urem)(*args)
+        if op == "neg":
+            return b.fneg(args[0]) if is_float else b.neg(args[0])
+        if op == "not":
+            return b.not_(args[0])
+        if op in ("max", "min"):
+            return self.extreme(op, args, dtype, value)
+        if op == "convert":
+            return self.convert(args[0], value.args[0].dtype, dtype)
+        if op == "bitcast":
+            kind = scalar_type(dtype)
+            kind = ir.VectorType(kind, WIDTH) if isinstance(args[0].type, ir.VectorType) else kind
+            return args[0] if args[0].type == kind else b.bitcast(args[0], kind)
+        return self.intrinsic(INTRINSICS[op], args)
+
+    def extreme(self, op: str, args: list[Any], dtype: np.dtype, value: Value) -> Any:
+        """NaN if either is; the form that is one instruction where one of them is known."""
+        b, sign = self.b, ">" if op == "max" else "<"
+        if dtype.kind != "f":
+            compare = b.icmp_signed if dtype.kind == "i" else b.icmp_unsigned
+            return b.select(compare(sign, *args), *args)
+        x, y = args if value.args[0].op == "const" else args[::-1]
+        found = b.select(b.fcmp_ordered(sign, x, y), x, y)
+        if any(arg.op == "const" for arg in value.args):
+            return found
+        return b.select(b.fcmp_unordered("uno", x, x), x, found)
+
+    def convert(self, x: Any, old: np.dtype, new: np.dtype) -> Any:
+        b, vector = self.b, isinstance(x.type, ir.VectorType)
+        kind = vector_type(new) if vector else scalar_type(new)
+        if old.kind == "f":
+            return (b.fptoui if new.kind == "u" else b.fptosi)(x, kind)
+        if new.kind == "f":
+            return (b.sitofp if old.kind == "i" else b.uitofp)(x, kind)
+        return b.zext(x, kind) if old == BOOL else x
+
+    def intrinsic(self, name: str, args: list[Any], out: Any = None) -> Any:
+        out = out or args[0].type
+        names = [_name(out)] if out == args[0].type else [_name(out), _name(args[0].type)]
+        full = ".".join(["llvm", name, *names])
+        return self.b.call(self.declared(full, out, [arg.type for arg in args]), args)
+
+    def across(self, value: Value) -> Any:
+        """The largest number of all runs, or whether any of them is true."""
+        vector = self.vector(value.args[0])
+        name = "or" if value.op == "any" else "smax"
+        full = f"llvm.vector.reduce.{name}.{_name(vector.type)}"
+        return self.b.call(self.declared(full, vector.type.element, [vector.type]), [vector])
+
+    def declared(self, name: str, out: Any, args: list[Any]) -> Any:
+        known = self.module.globals.get(name)
+        return known or ir.Function(self.module, ir.FunctionType(out, args), name)
+
+    # --- control
+
+    def at_rate(self, value: Value, rate: int) -> Any:
+        return self.vector(value) if rate == RUN else self.get(value)
+
+    def loop(self, node: Value) -> None:
+        loop: Loop = node.param
+        initial = [self.at_rate(v, p.rate) for v, p in zip(loop.initial, loop.params, strict=True)]
+        before = self.b.block
+        head, body, after = (self.function.append_basic_block(n) for n in ("head", "body", "after"))
+        self.b.branch(head)
+        self.b.position_at_end(head)
+        counter = self.b.phi(I32)
+        counter.add_incoming(ir.Constant(I32, 0), before)
+        phis = [self.b.phi(value.type) for value in initial]
+        for phi, value in zip(phis, initial, strict=True):
+            phi.add_incoming(value, before)
+        outer, self.found = self.found, self.found.new_child()
+        self.found.update({id(p): phi for p, phi in zip(loop.params, phis, strict=True)})
+        if loop.counter is not None:
+            self.found[id(loop.counter)] = counter
+        if loop.test is None:
+            goes_on = self.b.icmp_signed("<", counter, ir.Constant(I32, loop.length))
+        else:
+            self.region(loop.test)
+            goes_on = self.get(loop.test.results[0])
+        self.b.cbranch(goes_on, body, after)
+        self.b.position_at_end(body)
+        self.region(loop.body)
+        new = [self.at_rate(v, p.rate) for v, p in zip(loop.body.results, loop.params, strict=True)]
+        counter.add_incoming(self.b.add(counter, ir.Constant(I32, 1)), self.b.block)
+        for phi, value in zip(phis, new, strict=True):
+            phi.add_incoming(value, self.b.block)
+        self.b.branch(head)
+        self.b.position_at_end(after)
+        self.found = outer
+        self.found[id(node)] = phis
+
+    def switch(self, node: Value) -> None:
+        control: Switch = node.param
+        after = self.function.append_basic_block("after")
+        blocks = [self.function.append_basic_block("branch") for _ in control.branches]
+        choice = self.b.switch(self.get(control.index), blocks[-1])
+        rates = self.result_rates(node, control)
+        arrivals = []
+        for i, (block, region) in enumerate(zip(blocks, control.branches, strict=True)):
+            if i < len(blocks) - 1:
+                choice.add_case(ir.Constant(I32, i), block)
+            self.b.position_at_end(block)
+            outer, self.found = self.found, self.found.new_child()
+            self.region(region)
+            values = [self.at_rate(v, r) for v, r in zip(region.results, rates, strict=True)]
+            arrivals.append((self.b.block, values))
+            self.b.branch(after)
+            self.found = outer
+        self.b.position_at_end(after)
+        phis = []
+        for i in range(len(rates)):
+            phi = self.b.phi(arrivals[0][1][i].type)
+            for block, values in arrivals:
+                phi.add_incoming(values[i], block)
+            phis.append(phi)
+        self.found[id(node)] = phis
+
+    @staticmethod
+    def result_rates(node: Value, control: Switch) -> list[int]:
+        return [
+            max(1, *(value.rate for value in values))
+            for values in zip(*(region.results for region in control.branches), strict=True)
+        ]
+
+
+def _name(kind: Any) -> str:
+    if isinstance(kind, ir.VectorType):
+        return f"v{kind.count}{_name(kind.element)}"
+    return "f32" if kind == F32 else f"i{kind.width}"
+
+
+def _constant(value: Value, width: int | None = None) -> Any:
+    number = value.param
+    if value.dtype.kind == "f":
+        plain: Any = float(number)
+    else:
+        plain = int(number) & 0xFFFFFFFF if value.dtype != BOOL else int(number)
+    kind = scalar_type(value.dtype)
+    if width is None:
+        return ir.Constant(kind, plain)
+    return ir.Constant(ir.VectorType(kind, width), [plain] * width)

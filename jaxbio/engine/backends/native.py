@@ -1,0 +1,411 @@
+"""CPU: the functions of a game as machine code, compiled once, kept on disk and called by ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import math
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+
+from jaxbio.engine.arrays import is_small
+from jaxbio.engine.backends.llvm import (
+    I32,
+    I64,
+    POINTER,
+    VOID,
+    WIDTH,
+    WORD,
+    Emitter,
+    Layout,
+    stored_type,
+)
+from jaxbio.engine.game_program import GameProgram
+from jaxbio.engine.program import inner_regions, live_values
+
+_lock = threading.Lock()  # LLVM's own tables are not made for several threads
+_kept: dict[str, Any] = {}
+
+
+def module_of(program: GameProgram) -> tuple[ir.Module, Layout]:
+    """LLVM's text of a program: a function for each part, and `play`, which calls them."""
+    module, layout = ir.Module("jaxbio"), Layout(program)
+    tables = {memory: _table(module, i, data) for i, (memory, data) in enumerate(program.tables)}
+    carried = program.carry.scalars
+
+    def part(name: str, extra: list[Any]) -> tuple[ir.Function, Emitter]:
+        kind = ir.FunctionType(VOID, [POINTER, POINTER, POINTER, POINTER, *extra])
+        function = ir.Function(module, kind, name)
+        function.linkage = "internal"
+        for arg in function.args:
+            if isinstance(arg.type, ir.PointerType):
+                arg.add_attribute("noalias")
+        emitter = Emitter(module, function, layout, tables)
+        emitter.live = live_values(program.parts[name])
+        return function, emitter
+
+    def keep(emitter: Emitter, values: Any) -> None:
+        """Write the scalars of the carry."""
+        for place, (value, (_, _, dtype)) in enumerate(zip(values, carried, strict=True)):
+            where = emitter.address(emitter.state, place * WORD * WIDTH)
+            emitter.write(where, emitter.vector(value), dtype)
+
+    def put_out(emitter: Emitter, values: Any, dtypes: Any, base: Any) -> None:
+        for place, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
+            where = emitter.address(base, place * WORD * WIDTH)
+            emitter.write(where, emitter.vector(value), dtype)
+
+    functions = {}
+    functions["begin"], emitter = part("begin", [])
+    emitter.region(program.parts["begin"])
+    keep(emitter, program.parts["begin"].results)
+    emitter.b.ret_void()
+
+    functions["take"], emitter = part("take", [POINTER])
+    emitter.region(program.parts["take"])
+    results = program.parts["take"].results
+    put_out(emitter, results[len(carried) :], program.outputs, emitter.function.args[4])
+    keep(emitter, results[: len(carried)])
+    emitter.b.ret_void()
+
+    functions["summary"], emitter = part("summary", [POINTER])
+    emitter.region(program.parts["summary"])
+    results = program.parts["summary"].results
+    put_out(emitter, results, program.facts, emitter.function.args[4])
+    emitter.b.ret_void()
+
+    functions["round"], emitter = part("round", [I32, I32])
+    _rounds(program, emitter)
+    _play(module, program, layout, functions)
+    return module, layout
+
+
+def _table(module: ir.Module, number: int, data: np.ndarray) -> ir.GlobalVariable:
+    """A large constant of the code."""
+    words = data.reshape(-1)
+    words = words.astype(np.int32) if data.dtype == bool else words
+    kind = ir.ArrayType(stored_type(data.dtype), words.size)
+    table = ir.GlobalVariable(module, kind, f"table{number}")
+    table.linkage, table.global_constant = "internal", True
+    plain = words.astype(float) if data.dtype.kind == "f" else words.view(np.uint32)
+    table.initializer = ir.Constant(kind, plain.tolist())
+    return table
+
+
+def _rounds(program: GameProgram, emitter: Emitter) -> None:
+    """Rounds first to last, with the scalars of the carry in registers."""
+    b, function, carried = emitter.b, emitter.function, program.carry.scalars
+    first, last = function.args[4:]
+    row = WORD * WIDTH
+    start = [
+        emitter.read(emitter.address(emitter.state, place * row), dtype, True)
+        for place, (_, _, dtype) in enumerate(carried)
+    ]
+    params = _params(program)
+    for value in params["number"] + params["key"]:
+        emitter.get(value)
+    entry = b.block
+    head, body, after = (function.append_basic_block(n) for n in ("rounds", "round", "end"))
+    b.branch(head)
+    b.position_at_end(head)
+    t = b.phi(I32)
+    t.add_incoming(first, entry)
+    phis = [b.phi(value.type) for value in start]
+    for phi, value in zip(phis, start, strict=True):
+        phi.add_incoming(value, entry)
+    b.cbranch(b.icmp_signed("<=", t, last), body, after)
+    b.position_at_end(body)
+    emitter.found = emitter.found.new_child()
+    for value in params["round"]:
+        emitter.found[id(value)] = t
+    for value in params["carry"]:
+        emitter.found[id(value)] = phis[value.param[1]]
+    emitter.region(program.parts["round"])
+    results = [emitter.vector(value) for value in program.parts["round"].results]
+    t.add_incoming(b.add(t, ir.Constant(I32, 1)), b.block)
+    for phi, value in zip(phis, results, strict=True):
+        phi.add_incoming(value, b.block)
+    b.branch(head)
+    b.position_at_end(after)
+    for place, (phi, (_, _, dtype)) in enumerate(zip(phis, carried, strict=True)):
+        emitter.write(emitter.address(emitter.state, place * row), phi, dtype)
+    b.ret_void()
+
+
+def _params(program: GameProgram) -> dict[str, list[Any]]:
+    """The values from outside that the round looks at, by kind."""
+    found: dict[str, dict[int, Any]] = {kind: {} for kind in ("number", "key", "round", "carry")}
+
+    live = live_values(program.parts["round"])
+
+    def walk(region: Any) -> None:
+        for value in (*region.values, *region.results):
+            if id(value) in live:
+                for one in (value, *value.args):
+                    if one.op == "param" and one.param is not None:
+                        found[one.param[0]][id(one)] = one
+                if value.op in ("loop", "switch"):
+                    for one in getattr(value.param, "initial", []):
+                        if one.op == "param" and one.param is not None:
+                            found[one.param[0]][id(one)] = one
+                    for inner in inner_regions(value.param):
+                        walk(inner)
+
+    walk(program.parts["round"])
+    return {kind: list(values.values()) for kind, values in found.items()}
+
+
+def _play(module: Any, program: GameProgram, layout: Layout, parts: dict[str, Any]) -> None:
+    """play(numbers, keys, state, scratch, curve, facts, stops, last, count, vectors,
+    state_stride): for each of so many vectors, from round `last` on, all stops.
+
+    A negative stop is a pause: nothing is taken out there. What begins at round 0 is begun.
+    """
+    kind = ir.FunctionType(VOID, [POINTER] * 7 + [I32, I32, I32, I64])
+    function = ir.Function(module, kind, "play")
+    numbers, keys, state, scratch, curve, facts, stops, last, count, vectors, stride = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    row = WORD * WIDTH
+    strides = {
+        "numbers": layout.number_bytes if program.per_run else 0,
+        "keys": 2 * row,
+        "facts": len(program.facts) * row,
+    }
+
+    def moved(base: Any, by: Any) -> Any:
+        return b.gep(base, [by], source_etype=ir.IntType(8))
+
+    def counted(limit: Any, name: str, body: Any) -> None:
+        before = b.block
+        head, inside, after = (function.append_basic_block(f"{name}{n}") for n in range(3))
+        b.branch(head)
+        b.position_at_end(head)
+        i = b.phi(I32)
+        i.add_incoming(ir.Constant(I32, 0), before)
+        b.cbranch(b.icmp_signed("<", i, limit), inside, after)
+        b.position_at_end(inside)
+        body(i)
+        i.add_incoming(b.add(i, ir.Constant(I32, 1)), b.block)
+        b.branch(head)
+        b.position_at_end(after)
+
+    def one_vector(v: Any) -> None:
+        wide = b.sext(v, I64)
+        own = [
+            moved(numbers, b.mul(wide, ir.Constant(I64, strides["numbers"]))),
+            moved(keys, b.mul(wide, ir.Constant(I64, strides["keys"]))),
+            moved(state, b.mul(wide, stride)),
+            scratch,
+        ]
+        with b.if_then(b.icmp_signed("==", last, ir.Constant(I32, 0))):
+            b.call(parts["begin"], own)
+        outputs = len(program.outputs) * row
+        mine = b.mul(b.mul(wide, b.sext(count, I64)), ir.Constant(I64, outputs))
+        curves = moved(curve, mine)
+
+        def one_stop(i: Any) -> None:
+            spot = b.mul(b.sext(i, I64), ir.Constant(I64, WORD))
+            stop = b.load(moved(stops, spot), typ=I32)
+            earlier = b.sub(spot, ir.Constant(I64, WORD))
+            is_first = b.icmp_signed("==", i, ir.Constant(I32, 0))
+            before = b.load(moved(stops, b.select(is_first, spot, earlier)), typ=I32)
+            begun = b.select(is_first, last, _size(b, before))
+            first = b.add(begun, ir.Constant(I32, 1))
+            b.call(parts["round"], [*own, first, _size(b, stop)])
+            with b.if_then(b.icmp_signed(">", stop, ir.Constant(I32, 0))):
+                there = b.mul(b.sext(i, I64), ir.Constant(I64, outputs))
+                b.call(parts["take"], [*own, moved(curves, there)])
+
+        counted(count, "stops", one_stop)
+        fact = moved(facts, b.mul(wide, ir.Constant(I64, strides["facts"])))
+        b.call(parts["summary"], [*own, fact])
+
+    counted(vectors, "vectors", one_vector)
+    b.ret_void()
+
+
+def _size(b: Any, number: Any) -> Any:
+    negative = b.icmp_signed("<", number, ir.Constant(I32, 0))
+    return b.select(negative, b.neg(number), number)
+
+
+# --- machine code
+
+
+def target_machine(cpu: str | None = None, features: str | None = None, triple: str | None = None):
+    """Of this machine unless another one is named."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(triple or llvm.get_process_triple())
+    cpu = llvm.get_host_cpu_name() if cpu is None else cpu
+    features = llvm.get_host_cpu_features().flatten() if features is None else features
+    return target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
+
+
+def object_code(text: str, machine: Any) -> bytes:
+    """Optimised machine code of LLVM's text."""
+    module = llvm.parse_assembly(text)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    return machine.emit_object(module)
+
+
+def cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "jaxbio" / "machine-code"
+
+
+class Native:
+    """Plays blocks of a program's game. The interface of every back-end: `fresh` and `play`."""
+
+    name = "llvm"
+
+    def __init__(self, program: GameProgram) -> None:
+        module, self.layout = module_of(program)
+        self.program = program
+        with _lock:
+            self.engine = _loaded(str(module))
+        address = self.engine.get_function_address("play")
+        pointers = [ctypes.c_void_p] * 7
+        kinds = [*pointers, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_int64]
+        self._play = ctypes.CFUNCTYPE(None, *kinds)(address)
+
+    def fresh(self, runs: int) -> np.ndarray:
+        """Memory for what so many runs carry from one call to the next: uint8 [vectors, bytes]."""
+        return aligned((-(-runs // WIDTH), self.layout.state_bytes))
+
+    def play(
+        self, numbers: list[np.ndarray], keys: np.ndarray, state: Any, last: int, stops: np.ndarray
+    ) -> tuple[Any, list[np.ndarray], list[np.ndarray]]:
+        """Play on from round `last` (from the beginning where that is 0) through the stops.
+
+        numbers: leaves of the game, [..., runs] where each run has its own; keys: uint32 [2, runs];
+        state: of `fresh`, changed in place; None for games that this call plays from beginning to
+        end; stops: int32, ascending in size, a negative one is a pause without an output.
+        Returns the state, the outputs [stops, runs], and the facts [runs].
+        """
+        program, runs = self.program, keys.shape[-1]
+        vectors = -(-runs // WIDTH)
+        packed = self._packed(numbers, vectors)
+        lanes = _in_vectors(keys, vectors, np.uint32)
+        stride = self.layout.state_bytes
+        if state is None:
+            state, stride = aligned(stride), 0
+        scratch = aligned(max(64, self.layout.scratch_bytes))
+        stops = np.ascontiguousarray(stops, np.int32)
+        curve = aligned((vectors, len(stops), len(program.outputs), WIDTH), np.uint32)
+        facts = aligned((vectors, len(program.facts), WIDTH), np.uint32)
+        pointers = [x.ctypes.data for x in (packed, lanes, state, scratch, curve, facts, stops)]
+        self._play(*pointers, last, len(stops), vectors, stride)
+        outputs = [
+            _typed(curve[:, :, i].transpose(1, 0, 2).reshape(len(stops), -1)[:, :runs], dtype)
+            for i, dtype in enumerate(program.outputs)
+        ]
+        found = [
+            _typed(facts[:, i].reshape(-1)[:runs], dtype) for i, dtype in enumerate(program.facts)
+        ]
+        return (state if stride else None), outputs, found
+
+    def _packed(self, numbers: list[np.ndarray], vectors: int) -> np.ndarray:
+        """The numbers of the game as the code expects them: uint32 words."""
+        given, layout = self.program.numbers, self.layout
+        count = vectors if self.program.per_run else 1
+        packed = aligned((count, layout.number_bytes // WORD), np.uint32)
+        rows = [_words(leaf, dtype) for leaf, dtype in zip(numbers, given.dtypes, strict=True)]
+        width = WIDTH if self.program.per_run else 1
+
+        def put(first: int, words: np.ndarray) -> None:
+            """words: [entries, runs], or [entries, 1] where all runs share them."""
+            room = count * width - words.shape[1]
+            words = np.pad(words, ((0, 0), (0, room)), mode="edge") if room else words
+            words = words.reshape(len(words), count, width).transpose(1, 0, 2)
+            packed[:, first : first + words.shape[1] * width] = words.reshape(count, -1)
+
+        entries = [math.prod(shape) for shape in given.shapes]
+        rows = [row.reshape(n, -1) for row, n in zip(rows, entries, strict=True)]
+        place = 0
+        for leaf, row in enumerate(rows):
+            if is_small(given.shapes[leaf]):
+                put(place * width, row)
+                place += entries[leaf]
+        for memory in given.memories:
+            put(layout.numbers[memory] // WORD, rows[memory.leaf])
+        return packed
+
+
+def _words(leaf: Any, dtype: np.dtype) -> np.ndarray:
+    array = np.ascontiguousarray(leaf, dtype)
+    return (array.astype(np.uint32) if dtype == bool else array.view(np.uint32)) if (
+        array.ndim
+    ) else _words(array.reshape(1), dtype).reshape(())
+
+
+def _typed(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    return words.astype(bool) if dtype == bool else np.ascontiguousarray(words).view(dtype)
+
+
+def _in_vectors(rows: np.ndarray, vectors: int, dtype: Any) -> np.ndarray:
+    """[n, runs] -> [vectors, n, WIDTH], the last run again where there is room."""
+    room = vectors * WIDTH - rows.shape[1]
+    padded = np.pad(rows, ((0, 0), (0, room)), mode="edge") if room else rows
+    found = aligned((vectors, len(rows), WIDTH), dtype)
+    found[:] = padded.reshape(len(rows), vectors, WIDTH).transpose(1, 0, 2)
+    return found
+
+
+def _loaded(text: str) -> Any:
+    """The machine code of LLVM's text, ready to be called."""
+    machine = target_machine()
+    features = llvm.get_host_cpu_features().flatten()
+    parts = (text, llvmlite.__version__, machine.triple, llvm.get_host_cpu_name(), features)
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    if key not in _kept:
+        _kept[key] = _engine(_object(key, text, machine))
+    return _kept[key]
+
+
+def _object(key: str, text: str, machine: Any) -> bytes:
+    """From the folder of compiled code, or compiled and put there."""
+    file = cache_folder() / f"{key}.o"
+    try:
+        return file.read_bytes()
+    except OSError:
+        pass
+    code = object_code(text, machine)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(f"{file.name}.{os.getpid()}.{threading.get_ident()}")
+        part.write_bytes(code)
+        part.replace(file)
+    except OSError:  # a folder that cannot be written costs time, not results
+        pass
+    return code
+
+
+def _engine(code: bytes) -> Any:
+    machine = target_machine()
+    backing = llvm.parse_assembly("")
+    engine = llvm.create_mcjit_compiler(backing, machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def aligned(shape: Any, dtype: Any = np.uint8) -> np.ndarray:
+    """Zeros that begin at a multiple of 64 bytes."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape)) * dtype.itemsize
+    raw = np.zeros(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size].view(dtype).reshape(shape)
+
