@@ -43,6 +43,8 @@ def _is_float(value: Value) -> bool:
 
 def apply(b: Builder, name: str, params: dict[str, Any], out: Any, args: list[Value]) -> Value:
     """The value of a scalar primitive; KeyError where there is no such rule."""
+    if name in ("max", "min") and _is_float(args[0]):
+        return extreme(b, name, args)
     if name in PLAIN:
         of_flags = args[0].dtype == BOOL
         return b.emit(OF_FLAGS.get(name, PLAIN[name]) if of_flags else PLAIN[name], *args)
@@ -55,6 +57,26 @@ def apply(b: Builder, name: str, params: dict[str, Any], out: Any, args: list[Va
     if name == "convert_element_type":
         return convert(b, args[0], out)
     return RULES[name](b, params, out, *args)
+
+
+def extreme(b: Builder, name: str, values: list[Value]) -> Value:
+    """The largest or least of floats; NaN if one of them is.
+
+    Apart from each other, so that whoever waits for the number does not wait for the test.
+    """
+    op = "upper" if name == "max" else "lower"
+    odd: Value | None = None
+    found = values[0]
+    for value in values[1:]:
+        first, second = (value, found) if value.op == "const" else (found, value)
+        found = b.emit(op, first, second)  # of two that cannot be compared, the second
+    unknown = [value for value in values if value.op != "const"]
+    if len(values) == 2 and len(unknown) == 1:
+        return found
+    for value in unknown:
+        is_odd = b.emit("ne", value, value)
+        odd = is_odd if odd is None else b.emit("or", odd, is_odd)
+    return found if odd is None else b.emit("select", odd, b.constant(np.nan, found.dtype), found)
 
 
 def convert(b: Builder, x: Value, out: Any) -> Value:

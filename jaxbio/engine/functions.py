@@ -14,6 +14,7 @@ import numpy as np
 from jaxbio.engine.program import BOOL, INT32, Builder, Value
 
 FLOAT32 = np.dtype(np.float32)
+_BITS_OF_MAGIC = int(np.float32(1.5 * 2.0**23).view(np.int32))
 MAGIC = 1.5 * 2.0**23  # a float32 that is added to it loses its fraction, rounded to even
 
 
@@ -112,12 +113,12 @@ def _power_of_two(exponent: Number) -> Number:
 
 def _whole(shifted: Number) -> Number:
     """The integer that was added to MAGIC, read off the bits."""
-    return shifted.bits(INT32) - int(np.float32(MAGIC).view(np.int32))
+    return shifted.bits(INT32) - _BITS_OF_MAGIC
 
 
 def exp(x: Number) -> Number:
-    """e^x, within 1 ulp."""
-    x = x("min", 89.0)("max", -104.0)
+    """e^x, within 1 ulp; 0 where it is below 2^-125."""
+    x = x("min", 89.0)
     shifted = x * 1.44269504088896341 + MAGIC
     whole = shifted - MAGIC
     rest = (x - whole * 0.693359375) - whole * -2.12194440e-4
@@ -126,9 +127,9 @@ def exp(x: Number) -> Number:
         5.0000001201e-1,
     )  # fmt: skip
     power = series * (rest * rest) + rest + 1.0
-    exponent = _whole(shifted)
-    half = exponent("ashr", 1)  # in two factors: each is a normal number
-    return power * _power_of_two(half) * _power_of_two(exponent - half)
+    # 2^whole as twice its half, which is a finite number where the result is.
+    half = (shifted.bits(INT32) - (_BITS_OF_MAGIC - 126))("shl", 23).bits(FLOAT32)
+    return Number(x.b, x.other(0.0)).where(x < -86.6, (power + power) * half)
 
 
 def log(x: Number) -> Number:
@@ -150,8 +151,7 @@ def log(x: Number) -> Number:
     tail = series * m * square + power * -2.12194440e-4 - square * 0.5
     found = m + tail + power * 0.693359375
     found = found.where(x < np.inf, x)  # inf and NaN
-    found = found.where(x > 0.0, Number(x.b, x.other(-np.inf)).where(x.equals(0.0), np.nan))
-    return found.where(x.equals(x), x)
+    return found.where(x > 0.0, Number(x.b, x.other(-np.inf)).where(x.equals(0.0), np.nan))
 
 
 def log1p(x: Number) -> Number:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxbio.engine.arrays import Array, Arrays, Index, Large, is_small, reads, small
-from jaxbio.engine.elementwise import combine, convert
+from jaxbio.engine.elementwise import combine, convert, extreme
 from jaxbio.engine.program import BOOL, INT32, Value
 
 Rule = Callable[..., list[Array]]
@@ -464,6 +464,10 @@ def reduce_(a: Arrays, eqn: Any, x: Array) -> list[Array]:
         return a.at(x, tuple(places[d] for d in range(len(x.shape))))
 
     def at(index: Index) -> Value:
+        if name in ("reduce_max", "reduce_min") and x_dtype(x).kind == "f" and math.prod(over) <= 16:
+            every = [entry(index, _known(a, *inner)) for inner in np.ndindex(*over)]
+            return extreme(a.b, name.removeprefix("reduce_"), every)
+
         def add(inner: Index, total: list[Value]) -> list[Value]:
             if all(i is zero for i, zero in zip(inner, first, strict=True)):
                 return total

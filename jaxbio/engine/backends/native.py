@@ -31,11 +31,12 @@ from jaxbio.engine.backends.llvm import (
 from jaxbio.engine.game_program import GameProgram
 from jaxbio.engine.program import inner_regions, live_values
 
+ALIGNED = "alignstack(64)"
 _lock = threading.Lock()  # LLVM's own tables are not made for several threads
 _kept: dict[str, Any] = {}
 
 
-def module_of(program: GameProgram) -> tuple[ir.Module, Layout]:
+def module_of(program: GameProgram) -> tuple[str, Layout]:
     """LLVM's text of a program: a function for each part, and `play`, which calls them."""
     module, layout = ir.Module("jaxbio"), Layout(program)
     tables = {memory: _table(module, i, data) for i, (memory, data) in enumerate(program.tables)}
@@ -45,6 +46,7 @@ def module_of(program: GameProgram) -> tuple[ir.Module, Layout]:
         kind = ir.FunctionType(VOID, [POINTER, POINTER, POINTER, POINTER, *extra])
         function = ir.Function(module, kind, name)
         function.linkage = "internal"
+        _aligned_stack(function)
         for arg in function.args:
             if isinstance(arg.type, ir.PointerType):
                 arg.add_attribute("noalias")
@@ -85,7 +87,13 @@ def module_of(program: GameProgram) -> tuple[ir.Module, Layout]:
     functions["round"], emitter = part("round", [I32, I32])
     _rounds(program, emitter)
     _play(module, program, layout, functions)
-    return module, layout
+    return str(module).replace(ALIGNED, f'{ALIGNED} "stackrealign"'), layout
+
+
+def _aligned_stack(function: ir.Function) -> None:
+    """Else vectors that are put aside for a while straddle lines of the cache."""
+    function.attributes.add("nounwind")  # alone, the other one is not written
+    function.attributes.alignstack = 64
 
 
 def _table(module: ir.Module, number: int, data: np.ndarray) -> ir.GlobalVariable:
@@ -171,6 +179,7 @@ def _play(module: Any, program: GameProgram, layout: Layout, parts: dict[str, An
     """
     kind = ir.FunctionType(VOID, [POINTER] * 7 + [I32, I32, I32, I64])
     function = ir.Function(module, kind, "play")
+    _aligned_stack(function)
     numbers, keys, state, scratch, curve, facts, stops, last, count, vectors, stride = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     row = WORD * WIDTH
@@ -273,10 +282,10 @@ class Native:
     pace = 1 << 23  # rounds of all runs that a first call plays
 
     def __init__(self, program: GameProgram) -> None:
-        module, self.layout = module_of(program)
+        text, self.layout = module_of(program)
         self.program = program
         with _lock:
-            self.engine = _loaded(str(module))
+            self.engine = _loaded(text)
         address = self.engine.get_function_address("play")
         pointers = [ctypes.c_void_p] * 7
         kinds = [*pointers, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_int64]
