@@ -51,8 +51,8 @@ def sum_by(index: Array, values: Array, size: int) -> Array:
     zero = jnp.zeros((), values.dtype)
     if index.shape[0] > UNROLLED:
         return jnp.sum(jnp.where(one_hot(index, size), values, zero), axis=1, dtype=values.dtype)
-    total = jnp.zeros(size, values.dtype)
-    for lane in range(index.shape[0]):
+    total = jnp.where(one_hot(index[0], size), values[0], zero)
+    for lane in range(1, index.shape[0]):
         total = jnp.where(one_hot(index[lane], size), total + values[lane], total)
     return total
 
