@@ -73,7 +73,7 @@ class Flattener:
 
     def _read(self, frame: dict[Any, Array], atom: Any) -> Array:
         if isinstance(atom, jex.Literal):
-            return self.constant(np.asarray(atom.val, atom.aval.dtype))
+            return self.constant(np.asarray(atom.val, getattr(atom.aval, "dtype", None)))
         return frame[atom]
 
     def constant(self, value: Any) -> Array:
@@ -463,7 +463,8 @@ def _check(eqn: Any, known: Any) -> None:
 
 
 def _is_number(aval: Any) -> bool:
-    return hasattr(aval, "dtype") and isinstance(aval.dtype, np.dtype) and (
-        elementwise.is_understood(aval.dtype)
+    return (
+        hasattr(aval, "dtype")
+        and isinstance(aval.dtype, np.dtype)
+        and (elementwise.is_understood(aval.dtype))
     )
-

@@ -68,7 +68,7 @@ def reshaped(a: Arrays, x: Array, shape: Any) -> Array:
     if [n for n in shape if n != 1] == [n for n in x.shape if n != 1]:
         zero = a.number(0)
 
-        def where(index: Index) -> Index:  # noqa: F811
+        def where(index: Index) -> Index:
             left = iter([i for i, n in zip(index, shape, strict=True) if n != 1])
             return tuple(zero if n == 1 else next(left) for n in x.shape)
 
@@ -282,7 +282,9 @@ def gather(a: Arrays, eqn: Any, x: Array, indices: Array) -> list[Array]:
             for d, place in enumerate(places)
         ]
         value = a.at(x, tuple(places))
-        return a.b.emit("select", inside, value, a.b.constant(filling, out.dtype)) if fills else value
+        return (
+            a.b.emit("select", inside, value, a.b.constant(filling, out.dtype)) if fills else value
+        )
 
     return [a.made(out.shape, out.dtype, at, x, indices)]
 
@@ -495,7 +497,10 @@ def arg_extreme(a: Arrays, eqn: Any, x: Array) -> list[Array]:
             if value.dtype.kind == "f":
                 odd = a.b.emit("ne", value, value)
                 wins = a.b.emit("or", wins, a.b.emit("and", odd, a.b.emit("eq", best[0], best[0])))
-            return [a.b.emit("select", wins, new, old) for new, old in zip((value, i), best, strict=True)]
+            return [
+                a.b.emit("select", wins, new, old)
+                for new, old in zip((value, i), best, strict=True)
+            ]
 
         zero = a.number(0)
         first = [a.at(x, (*index[:axis], zero, *index[axis:])), zero]

@@ -178,7 +178,7 @@ class Builder:
         """memory[index] = value."""
         self.writes += 1
         self.regions[-1].values.append(
-            Value("store", (index, value), memory.dtype, memory.per_run and RUN or SHARED, memory)
+            Value("store", (index, value), memory.dtype, RUN if memory.per_run else SHARED, memory)
         )
 
     def new_memory(self, size: int, dtype: Any) -> Memory:

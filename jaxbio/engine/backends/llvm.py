@@ -22,7 +22,6 @@ from jaxbio.engine.program import (
     Region,
     Switch,
     Value,
-    live_values,
 )
 
 WIDTH = 32  # runs of a vector: two registers of the longest kind, so that one hides the other
@@ -92,16 +91,17 @@ class Emitter:
     def read(self, address: Any, dtype: np.dtype, vector: bool) -> Any:
         kind = stored_type(dtype)
         kind = ir.VectorType(kind, WIDTH) if vector else kind
-        loaded = self.b.load(address, typ=kind)
-        loaded.align = 64 if vector else WORD
-        return self.b.trunc(loaded, vector_type(BOOL) if vector else I1) if dtype == BOOL else loaded
+        loaded = self.b.load(address, align=64 if vector else WORD, typ=kind)
+        return (
+            self.b.trunc(loaded, vector_type(BOOL) if vector else I1) if dtype == BOOL else loaded
+        )
 
     def write(self, address: Any, value: Any, dtype: np.dtype) -> None:
         if dtype == BOOL:
             wide = ir.VectorType(I32, WIDTH) if isinstance(value.type, ir.VectorType) else I32
             value = self.b.zext(value, wide)
         vector = isinstance(value.type, ir.VectorType)
-        self.b.store(value, address).align = 64 if vector else WORD
+        self.b.store(value, address, align=64 if vector else WORD)
 
     def base_of(self, memory: Memory) -> Any:
         if memory in self.tables:
@@ -137,7 +137,7 @@ class Emitter:
             number = self.b.zext(number, ir.VectorType(I32, WIDTH))
         for run, place in enumerate(self.places(index, memory)):
             one = self.b.extract_element(number, ir.Constant(I32, run))
-            self.b.store(one, self.address(base, place)).align = WORD
+            self.b.store(one, self.address(base, place), align=WORD)
 
     def places(self, index: Value, memory: Memory) -> list[Any]:
         """Byte offsets of the entry of every run."""
