@@ -194,7 +194,8 @@ COMBINED = {
     "reduce_sum": "add", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "mul",
     "reduce_and": "and", "reduce_or": "or", "reduce_xor": "xor",
     "cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min",
-    "scatter-add": "add", "scatter_add": "add", "scatter-mul": "mul", "scatter_mul": "mul",
+    "scatter-add": "add", "scatter_add": "add", "scatter-sub": "sub", "scatter_sub": "sub",
+    "scatter-mul": "mul", "scatter_mul": "mul",
     "scatter-min": "min", "scatter_min": "min", "scatter-max": "max", "scatter_max": "max",
 }  # fmt: skip
 
