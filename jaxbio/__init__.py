@@ -41,9 +41,10 @@ from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
 from jaxbio.record import Result
-from jaxbio.rollout import Record, Round, rollout, trajectory
+from jaxbio.engine.rollout import Record, rollout, trajectory
+from jaxbio.engine.round import Round
 from jaxbio.simulate import simulate
-from jaxbio.sizing import ring_sizes
+from jaxbio.engine.sizing import ring_sizes
 from jaxbio.sweep import plan_sweep, sweep
 from jaxbio.tune import tune
 from jaxbio.tuned import Tuned

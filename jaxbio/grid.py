@@ -17,12 +17,13 @@ from tqdm.auto import tqdm
 
 from jaxbio import checks, memory
 from jaxbio.core import as_arrays, check_learner, ignores_empty_lanes, pad_learner
+from jaxbio.engine.footprint import table_bytes
+from jaxbio.engine.player import form
+from jaxbio.engine.rollout import check_players
+from jaxbio.engine.round import Game, make_game
+from jaxbio.engine.sizing import common_sizes, ring_sizes
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.fingerprint import parts
-from jaxbio.footprint import table_bytes
-from jaxbio.kernel import form
-from jaxbio.rollout import Game, check_players, make_game
-from jaxbio.sizing import common_sizes, ring_sizes
 
 # Dimensions and variables of the result; the facts of the learners are added to them.
 RESERVED = ("learner", "run", "round", "part", "quantile", "regret", "loss", "final_regret",

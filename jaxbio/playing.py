@@ -12,11 +12,19 @@ import jax
 import numpy as np
 
 from jaxbio import checks
-from jaxbio.blocks import Played, Player, Progress, compile_player, play_block, stops_of
 from jaxbio.claims import Claims
+from jaxbio.engine.player import (
+    Played,
+    Player,
+    Progress,
+    compile_player,
+    play_block,
+    stack,
+    stops_of,
+)
+from jaxbio.engine.round import Curve
 from jaxbio.moments import Moments, moments
 from jaxbio.record import at_recorded, running_sum
-from jaxbio.rollout import Curve
 from jaxbio.schedule import Block, Job, game_of_block
 from jaxbio.store import Store
 from jaxbio.workers import Advance, OutOfTime, bar, in_parallel
@@ -36,6 +44,7 @@ def play_all(
     processes: tuple[int, int],
     workers: int,
     progress: bool,
+    backend: str | None = None,
 ) -> Kept:
     """Play what is missing; what comes back gives each block once where nothing is stored."""
     index, count = processes
@@ -45,7 +54,7 @@ def play_all(
     ready = sum(rounds[number] for number in finished)
     with claims or nullcontext(), bar(sum(rounds), progress, initial=ready) as shown:
         tally = _Tally(shown, rounds, finished, store)
-        team = _Team(blocks, job, store, claims, checkpoint, workers, tally)
+        team = _Team(blocks, job, store, claims, checkpoint, workers, tally, backend)
         mine = list(range(index, len(blocks), count))
         others = [number for number in range(len(blocks)) if number % count != index]
         try:
@@ -124,9 +133,11 @@ class _Team:
         checkpoint: float,
         workers: int,
         tally: _Tally,
+        backend: str | None,
     ) -> None:
         self.blocks, self.job, self.store, self.claims = blocks, job, store, claims
         self.checkpoint, self.workers, self.tally = checkpoint, workers, tally
+        self.backend = backend
         self.devices = jax.local_devices()
         self.compiled: set[Any] = set()
         self.done: dict[int, Arrays] = {}
@@ -188,7 +199,7 @@ class _Team:
         def compile_one(task: tuple[Any, Block, Any], advance: Advance) -> None:
             _, block, device = task
             with jax.default_device(device):
-                compile_player(game_of_block(block), block.width, block.stacked, block.strips)
+                player_of(block, self.backend)
 
         for (kind, _, device), _ in in_parallel(compile_one, tasks, self.workers):
             self.compiled.add((kind, device))
@@ -200,9 +211,8 @@ class _Team:
         block, between = self.blocks[number], _Between(number, self, advance)
         try:
             with jax.default_device(device):
-                game = game_of_block(block)
-                player = compile_player(game, block.width, block.stacked, block.strips)
-                played = _play_one(player, block, self.job, number, game, between)
+                player = player_of(block, self.backend)
+                played = _play_one(player, block, self.job, number, between)
             self._keep(number, played)
         except _SavedElsewhere:
             self.tally.settle([number])
@@ -255,18 +265,28 @@ class _Between:
             raise self.stop
 
 
-def _play_one(
-    player: Player, block: Block, job: Job, number: int, game: Any, between: _Between
-) -> Played:
+def player_of(block: Block, backend: str | None) -> Player:
+    """What plays a block, compiled once for all that are alike."""
+    return compile_player(stack(block.games[:1]) if block.stacked else block.games[0],
+                          block.stacked, backend)  # fmt: skip
+
+
+def backends_of(blocks: list[Block], backend: str | None) -> list[str]:
+    """The names of the back-ends that play these blocks."""
+    kinds = {(block.group, block.stacked): block for block in blocks}
+    return sorted({player_of(block, backend).name for block in kinds.values()})
+
+
+def _play_one(player: Player, block: Block, job: Job, number: int, between: _Between) -> Played:
     stops = stops_of(_points(block, job))
     keys = job.keys(block.members)
     resume, save = None, None
     if between.store is not None:
-        resume = _load_progress(between.store, number, player)
+        resume = _load_progress(between.store, number, player, len(block.members))
         save = between.save
     if resume is not None:
         between.tally.resumed(number, resume.last * len(block.members))
-    return play_block(player, game, keys, stops, between.count, resume, save)
+    return play_block(player, game_of_block(block), keys, stops, between.count, resume, save)
 
 
 def _points(block: Block, job: Job) -> np.ndarray:
@@ -317,39 +337,34 @@ def _kept(played: Played, block: Block, job: Job) -> Arrays:
 # --- the state of a block on its way
 
 
-def _named(carry: Any) -> dict[str, Any]:
-    """Name -> leaf of a carry."""
-    leaves = jax.tree_util.tree_flatten_with_path(carry)[0]
-    return {f"carry{jax.tree_util.keystr(path)}": leaf for path, leaf in leaves}
-
-
 def _arrays_of(progress: Progress) -> Arrays:
-    arrays = {name: np.asarray(leaf) for name, leaf in _named(progress.carry).items()}
+    leaves = jax.tree.leaves(progress.state)
+    arrays = {f"state.{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
     arrays["last"] = np.array(progress.last)
     for name in Curve._fields:
         pieces = [getattr(piece, name) for piece in progress.pieces]
-        arrays[f"curve.{name}"] = np.concatenate(pieces)
+        arrays[f"curve.{name}"] = np.concatenate(pieces) if pieces else np.empty((0, 0), np.float32)
     return arrays
 
 
-def _load_progress(store: Store, number: int, player: Player) -> Progress | None:
+def _load_progress(store: Store, number: int, player: Player, runs: int) -> Progress | None:
     arrays = store.load_progress(number)
     if arrays is None:
         return None
-    expected = _named(player.memory)
-    wanted = {name: _type(leaf) for name, leaf in expected.items()}
-    found = {name: _type(leaf) for name, leaf in arrays.items() if name.startswith("carry")}
-    if found != wanted or not {"last", *(f"curve.{name}" for name in Curve._fields)} <= set(arrays):
-        odd = sorted(dict(found.items() ^ wanted.items()))
+    wanted = player.machine.state_types(runs)
+    leaves, structure = jax.tree.flatten(wanted)
+    expected = {f"state.{i}": _type(leaf) for i, leaf in enumerate(leaves)}
+    found = {name: _type(leaf) for name, leaf in arrays.items() if name.startswith("state.")}
+    needed = {"last", *(f"curve.{name}" for name in Curve._fields)}
+    if found != expected or not needed <= set(arrays):
         raise ValueError(
             f"{store.progress_file(number)} is the state of another program "
-            f"({', '.join(odd[:3]) or 'its curve'} differ): delete it and call again, and the "
-            "block will be played from its first round"
+            f"({len(found)} arrays, not the {len(expected)} of this one, or of other sizes): delete "
+            "it and call again, and the block will be played from its first round"
         )
-    leaves = [jax.device_put(arrays[name]) for name in expected]
-    carry = jax.tree.unflatten(jax.tree.structure(player.memory), leaves)
-    pieces: Any = [arrays[f"curve.{name}"] for name in Curve._fields]
-    return Progress(int(arrays["last"]), carry, [Curve(*pieces)])
+    state = structure.unflatten([player.machine.restored(arrays[name]) for name in expected])
+    curve = Curve(*(arrays[f"curve.{name}"] for name in Curve._fields))
+    return Progress(int(arrays["last"]), state, [curve] if curve.regret.size else [])
 
 
 def _type(leaf: Any) -> tuple[Any, str]:

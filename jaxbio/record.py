@@ -27,6 +27,8 @@ class Result:
     - switch_round: the round at whose end MetaAdaBIO switched, below the horizon; horizon + 1 if it
       never did;
     - whatever else a learner's `facts` report.
+
+    backend: what played the runs (see `simulate`).
     """
 
     rounds: np.ndarray
@@ -34,6 +36,7 @@ class Result:
     loss: np.ndarray
     info: dict[str, np.ndarray]
     replay: Callable[[], np.ndarray] = field(repr=False)
+    backend: str = ""
 
     @property
     def final_regret(self) -> np.ndarray:

@@ -6,29 +6,18 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxbio import checks, memory, rng
-from jaxbio.blocks import (
-    PLAYERS_WITH_MEMORY,
-    SPARE_BYTES,
-    give_back_memory,
-    is_one_call,
-    stack,
-    stops_of,
-)
-from jaxbio.footprint import carried, passing, table_bytes, types_of
+from jaxbio.engine.footprint import carried, passing, table_bytes, types_of
+from jaxbio.engine.player import stack, stops_of
+from jaxbio.engine.rollout import recorded_rounds
+from jaxbio.engine.widths import BLOCK_BYTES, stepped, widest
 from jaxbio.grid import HORIZON, RESERVED, Grid, Group, Outline, check_name
 from jaxbio.moments import Moments
-from jaxbio.rollout import recorded_rounds
-from jaxbio.sizing import most_strips, widest
 
 KEEP = ("curves", "moments", "finals")
-STEP = 16  # widths are multiples of it
-ALONE = 32  # runs of one setting that are worth a block of their own on CPU
-SHARED = 64  # runs in a block of several settings on CPU, so that larger grids compile nothing new
-BLOCK_BYTES = 1 << 28  # what a block carries, and its stacked tables, stay below this
+ALONE = 32  # runs of one setting that are worth a block of their own: a vector
 FACTS = 9  # numbers of a run that are always kept: its final regret and loss, and what is counted
 SETTING_BYTES = 6000  # of a setting, its game and its description, besides what it is made of
 STORED_BYTES = 18_000  # of the same, to compare it with what a store holds
@@ -78,28 +67,25 @@ class Job:
 class Cut(NamedTuple):
     """How the runs of a group are cut into blocks: known before any of these is made.
 
-    lots: settings whose runs are laid side by side, then cut after every `take` members. stacked:
-    does each run of a block bring a game of its own? width: with idle room; strips: how many parts
-    of it are played one after the other.
+    lots: settings whose runs are laid side by side, then cut after every `width` members. stacked:
+    does each run of a block bring a game of its own?
     """
 
     group: int
     lots: list[list[int]]
-    take: int
     stacked: bool
     width: int
-    strips: int
 
     def count(self, runs: int) -> int:
         """How many blocks."""
         sizes = Counter(map(len, self.lots))
-        return sum(many * -(-size * runs // self.take) for size, many in sizes.items())
+        return sum(many * -(-size * runs // self.width) for size, many in sizes.items())
 
 
 class Block(NamedTuple):
     """Runs played by one program. group: which; members: int [members, 2], setting and run.
 
-    games: of each member, or the one that all play (stacked is False). width, strips: see `Cut`.
+    games: of each member, or the one that all play (stacked is False). width: see `Cut`.
     """
 
     group: int
@@ -107,22 +93,22 @@ class Block(NamedTuple):
     games: list[Any]
     stacked: bool
     width: int
-    strips: int
 
 
-def cut(groups: list[Group], job: Job, width: int | None) -> list[Cut]:
+def cut(groups: list[Group], job: Job, width: int | None, backend: str | None = None) -> list[Cut]:
     """One for each group."""
     width = None if width is None else checks.size("width", width, 1)
     cuts = []
     for number, found in enumerate(groups):
-        side = _side_by_side(found, job) if width is None else width
-        strips = _most_strips(found, job) if width is None else 1
-        enough = ALONE if jax.default_backend() == "cpu" else side
-        alone = len(found.settings) == 1 or job.runs >= min(enough, side)
-        if alone or table_bytes(found.games[0]) * side * strips > BLOCK_BYTES:
-            cuts.append(_own_blocks(number, found, job.runs, side, strips))
+        side = _side_by_side(found, job, backend) if width is None else width
+        alone = len(found.settings) == 1 or job.runs >= min(ALONE, side)
+        if alone or table_bytes(found.games[0]) * ALONE > BLOCK_BYTES:
+            lots = [[setting] for setting in found.settings]
+            cuts.append(Cut(number, lots, False, min(side, stepped(job.runs))))
         else:
-            cuts.append(_shared_blocks(number, found, job, side, strips))
+            while table_bytes(found.games[0]) * side > BLOCK_BYTES:
+                side //= 2
+            cuts.append(Cut(number, _by_horizon(found, job), True, side))
     return cuts
 
 
@@ -133,39 +119,30 @@ def make_blocks(groups: list[Group], cuts: list[Cut], runs: int) -> list[Block]:
         game_of = dict(zip(found.settings, found.games, strict=True))
         for lot in one.lots:
             settings = np.array(lot)
-            for first in range(0, len(lot) * runs, one.take):
-                place = np.arange(first, min(first + one.take, len(lot) * runs))
+            for first in range(0, len(lot) * runs, one.width):
+                place = np.arange(first, min(first + one.width, len(lot) * runs))
                 members = np.stack([settings[place // runs], place % runs], axis=1)
                 playing = members[:, 0].tolist() if one.stacked else lot
                 games = [game_of[setting] for setting in playing]
-                blocks.append(Block(one.group, members, games, *one[3:]))
+                blocks.append(Block(one.group, members, games, one.stacked, one.width))
     return blocks
 
 
-def _side_by_side(found: Group, job: Job) -> int:
+def _side_by_side(found: Group, job: Job, backend: str | None) -> int:
     """A measured default. It leaves work for a second worker where there are runs enough, but how
     many workers there are does not count, so that a store can move to another machine.
     """
-    total = len(found.settings) * job.runs
-    side = widest(found.games[0].lanes)
-    if jax.default_backend() == "cpu" and job.runs < ALONE:
-        side = SHARED if total > SHARED else ALONE
-    elif jax.default_backend() == "cpu":
-        side = min(max(ALONE, _stepped(-(-total // 2))), side)
-    # A program has room for 32 runs at least: fewer of them would save nothing.
-    while side > ALONE and side * types_of(found.games[0]).carry > BLOCK_BYTES:
-        side //= 2
-    return side
-
-
-def _most_strips(found: Group, job: Job) -> int:
-    """As many as the longest game of the group allows."""
     longest = max(job.settings[setting].horizon for setting in found.settings)
-    return most_strips(longest) if is_one_call(stops_of(job.points[longest])) else 1
+    half = stepped(-(-len(found.settings) * job.runs // 2))
+    return min(half, widest(longest, types_of(found.games[0]).carry, backend))
 
 
-def _stepped(runs: int) -> int:
-    return -(-runs // STEP) * STEP
+def _by_horizon(found: Group, job: Job) -> list[list[int]]:
+    """Settings that may share blocks: those with the same horizon."""
+    lots: dict[int, list[int]] = {}
+    for setting in found.settings:
+        lots.setdefault(job.settings[setting].horizon, []).append(setting)
+    return list(lots.values())
 
 
 def check_names(grid: Grid, groups: list[Group]) -> None:
@@ -183,39 +160,9 @@ def check_names(grid: Grid, groups: list[Group]) -> None:
                 )
 
 
-def _own_blocks(number: int, found: Group, runs: int, side: int, strips: int) -> Cut:
-    """Blocks of one setting each; strips as equal as multiples of 16 can be.
-
-    Few runs leave strips of a block empty, so that more of them compile nothing new.
-    """
-    parts = -(-runs // side)
-    side = min(side, _stepped(-(-runs // parts)))
-    strips = strips if parts > 1 else 1
-    take = side * (min(strips, -(-parts // 2)) if len(found.settings) == 1 else strips)
-    lots = [[setting] for setting in found.settings]
-    return Cut(number, lots, take, False, side * strips, strips)
-
-
-def _shared_blocks(number: int, found: Group, job: Job, side: int, strips: int) -> Cut:
-    """Blocks of several settings with few runs each, all with the same horizon.
-
-    Of a small grid a block leaves strips empty, so that a larger one compiles nothing new.
-    """
-    by_horizon: dict[int, list[int]] = {}
-    for setting in found.settings:
-        by_horizon.setdefault(job.settings[setting].horizon, []).append(setting)
-    most = max(len(settings) for settings in by_horizon.values()) * job.runs
-    side = min(side, _stepped(most))
-    strips = strips if most > side else 1
-    take = side * min(strips, max(1, most // (2 * side)))
-    return Cut(number, list(by_horizon.values()), take, True, side * strips, strips)
-
-
 def game_of_block(block: Block) -> Any:
-    """The block's game; a block with room left plays its last member again."""
-    if not block.stacked:
-        return block.games[0]
-    return stack(block.games + block.games[-1:] * (block.width - len(block.games)))
+    """The game of all runs of a block, or those of every run, stacked."""
+    return stack(block.games) if block.stacked else block.games[0]
 
 
 @dataclass(frozen=True)
@@ -252,18 +199,19 @@ class Plan:
 
 
 def make_plan(
-    grid: Grid, groups: list[Group], cuts: list[Cut], job: Job, workers: int, stored: bool
+    grid: Grid,
+    groups: list[Group],
+    cuts: list[Cut],
+    job: Job,
+    workers: int,
+    stored: bool,
+    backend: str | None = None,
 ) -> Plan:
     """stored: finished blocks are written to files, and so are those on their way."""
     facts = 2 + len({name for found in groups for name in types_of(found.games[0]).facts})
     settings, blocks = len(grid.settings), [one.count(job.runs) for one in cuts]
     points = sum(cells.size for cells in grid.cells.values())
-    held = [carried(groups[one.group].games[0], one.width, one.strips) for one in cuts]
-    small = sorted(size for size in held if size <= SPARE_BYTES)
-    kept = sum(small[-PLAYERS_WITH_MEMORY:])  # for the next block of the same program
-    kept += max((size for size in held if size > SPARE_BYTES), default=0)
-    besides = max(_passing(groups[one.group], one, job) for one in cuts)
-    besides += max(held) if stored else 0  # what is written of a block on its way
+    held = [_at_work(groups[one.group], one, job, stored, backend) for one in cuts]
     games = sum(
         len({id(game.env) for game in found.games}) * table_bytes(found.games[0])
         for found in groups
@@ -272,20 +220,25 @@ def make_plan(
         settings=settings,
         runs=settings * job.runs,
         rounds=sum(setting.horizon for setting in grid.settings) * job.runs,
-        programs=len({(one.group, one.stacked, one.width, one.strips) for one in cuts}),
+        programs=len({(one.group, one.stacked) for one in cuts}),
         blocks=sum(blocks),
         bytes_of_result=_result_bytes(job, points, settings, facts, sum(blocks), stored),
-        bytes_at_work=min(workers, sum(blocks)) * (kept + besides),
+        bytes_at_work=min(workers, sum(blocks)) * max(held),
         bytes_of_settings=_setting_bytes(settings, settings * job.runs, stored)
         + grid.bytes
         + games,
     )
 
 
-def _passing(found: Group, one: Cut, job: Job) -> int:
+def _at_work(found: Group, one: Cut, job: Job, stored: bool, backend: str | None) -> int:
+    """Bytes of a block in flight; where it is stored on its way, what is written of it too."""
     horizons = {job.settings[lot[0]].horizon for lot in one.lots}
+    longest = max(horizons)
     stops = max(len(stops_of(job.points[horizon])) for horizon in horizons)
-    return passing(found.games[0], one.width, one.strips, one.stacked, stops)
+    game = found.games[0]
+    state = carried(game, one.width, longest, backend)
+    besides = passing(game, one.width, one.stacked, stops, longest, backend)
+    return state * (1 + stored) + besides
 
 
 def _result_bytes(
@@ -309,8 +262,6 @@ def refuse(plan: Plan, given: float | None, remedy: str) -> None:
     """Raise where what is planned does not fit. given: as `memory.checked` gives it; remedy: where
     the result is too large.
     """
-    if given is None and plan.bytes > memory.limit_of(given):
-        give_back_memory()
     remedies = (
         (plan.bytes_of_result, remedy),
         (plan.bytes_at_work, AT_WORK),

@@ -12,31 +12,23 @@ import numpy as np
 
 from jaxbio import checks, rng
 from jaxbio import memory as room
-from jaxbio.batching import runs_last
-from jaxbio.blocks import Played, Player, calls, compile_player, is_one_call, play_block, stops_of
-from jaxbio.core import Array, as_arrays, float_dtype
-from jaxbio.environment.environment import Environment
-from jaxbio.footprint import CURVE_BYTES, carried, passing, table_bytes, types_of
-from jaxbio.kernel import Program, at_points
-from jaxbio.ops import Sum, sum_zero
+from jaxbio.core import as_arrays, float_dtype
+from jaxbio.engine.backends import choice
+from jaxbio.engine.footprint import CURVE_BYTES, carried, passing, table_bytes, types_of
+from jaxbio.engine.player import Played, Player, compile_player, play_block, play_once, stops_of
+from jaxbio.engine.rollout import check_players, recorded_rounds
+from jaxbio.engine.round import Game, make_game
+from jaxbio.engine.rules import WORLD
+from jaxbio.engine.sizing import ring_sizes
+from jaxbio.engine.widths import stepped, widest
+from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.record import Result, at_recorded, running_sum
-from jaxbio.rollout import (
-    MAX_HORIZON,
-    Game,
-    check_players,
-    comparators,
-    make_game,
-    recorded_rounds,
-    take_totals,
-)
 from jaxbio.schedule import Plan, refuse
-from jaxbio.sizing import most_strips, ring_sizes, widest
 from jaxbio.traces import code_of
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
 KEPT = "fewer rounds= or runs="  # where the curves of all runs do not fit
 KEY_BYTES = 32  # of a run: its number and its key, while they are made
-WIDTHS = (32, 64, 128, 256, 512, 1024, 2048)  # runs side by side in one program
 
 
 def simulate(
@@ -50,6 +42,7 @@ def simulate(
     width: Any = None,
     workers: Any = None,
     memory: float | None = None,
+    backend: str | None = None,
     progress: bool = True,
 ) -> Result:
     """Play `runs` independent games of `horizon` rounds.
@@ -61,11 +54,13 @@ def simulate(
       seed: the root seed, an integer or a typed key. Learners that play the same environment with
         the same seed meet the same world in the same run.
       rounds: how many rounds to record, spread evenly, or which ones; the horizon always is.
-      width: runs side by side in the compiled program (a measured default). Never changes a
-        result.
+      width: runs that one call plays (a measured default). Never changes a result.
       workers: blocks in flight at once (default: the number of devices, or of cores on CPU).
       memory: bytes that the games and their result may take (default: what is free, control groups
         included).
+      backend: what plays: "llvm" (machine code for the CPU), "pallas" (one kernel on a GPU), "jnp"
+        (JAX arrays on any device) or "vmap" (`jax.vmap` of the step: the definition, slow). Default:
+        the fastest one that can play this learner here. `Result.backend` says which one it was.
       progress: show a bar that counts rounds played.
     Returns:
       A Result with NumPy arrays.
@@ -76,26 +71,25 @@ def simulate(
     runs = checks.size("runs", runs, 1)
     points = recorded_rounds(rounds, horizon)
     check_players(env, learner, horizon)
-    workers = number_of_workers(workers)
+    workers, backend = number_of_workers(workers), choice.checked(backend)
     depth, lanes = ring_sizes(env, horizon)
     stops = stops_of(points)
-    share = -(-runs // workers)
-    strips = most_strips(horizon) if width is None and is_one_call(stops) else 1
-    width = _default_width(share, lanes) if width is None else checks.size("width", width, 1)
-    strips = strips if share > width else 1
     game = make_game(env, learner, horizon, depth, lanes, library=np)
     code = code_of(jax.tree.structure(game.env))
-    take = width * min(strips, -(-share // width))
-    plan = _plan(game, horizon, runs, len(stops), width, strips, take, workers)
+    if width is None:
+        share = stepped(-(-runs // workers))
+        width = min(share, widest(horizon, types_of(game).carry, backend))
+    width = checks.size("width", width, 1)
+    plan = _plan(game, horizon, runs, len(stops), width, workers, backend)
     refuse(plan, memory, KEPT)
     keys = rng.run_keys(seed, np.arange(runs))
-    blocks = [keys[:, first : first + take] for first in range(0, runs, take)]
-    players = _players(game, width * strips, strips, len(blocks))
+    blocks = [keys[:, first : first + width] for first in range(0, runs, width)]
+    players = _players(game, len(blocks), backend)
 
     def play(index: int, advance: Advance) -> Played:
-        device, player, there = players[index % len(players)]
+        device, player = players[index % len(players)]
         with jax.default_device(device):
-            return play_block(player, there, blocks[index], stops, advance)
+            return play_block(player, game, blocks[index], stops, advance)
 
     with bar(runs * horizon, progress) as shown:
         done = dict(in_parallel(play, range(len(blocks)), workers, shown))
@@ -115,8 +109,9 @@ def simulate(
         replay=partial(
             _in_precision,
             float_dtype() == jnp.float64,
-            partial(_replay, game.env, code, keys, width, stops, points, workers),
+            partial(_replay, game.env, code, keys, width, stops, points, workers, backend),
         ),
+        backend=players[0][1].name,
     )
 
 
@@ -126,13 +121,13 @@ def _plan(
     runs: int,
     stops: int,
     width: int,
-    strips: int,
-    take: int,
     workers: int,
+    backend: str | None,
 ) -> Plan:
     """What it will take. Curves of all runs are in memory as they came, and then as the result."""
-    blocks = -(-runs // take)
-    held = carried(game, width * strips, strips) + passing(game, width * strips, strips, False, 0)
+    blocks = -(-runs // width)
+    held = carried(game, width, horizon, backend)
+    held += passing(game, width, False, 0, horizon, backend)
     per_run = CURVE_BYTES * stops + 2 * 8 * len(types_of(game).facts)
     return Plan(
         settings=1,
@@ -147,33 +142,13 @@ def _plan(
     )
 
 
-def _players(game: Game, width: int, strips: int, blocks: int) -> list[tuple[Any, Player, Game]]:
-    """For each device that gets a block: the device, a player, and the game in its memory."""
+def _players(game: Game, blocks: int, backend: str | None) -> list[tuple[Any, Player]]:
+    """For each device that gets a block: the device and a player."""
     players = []
     for device in jax.local_devices()[:blocks]:
         with jax.default_device(device):
-            player = compile_player(game, width, False, strips)
-            players.append((device, player, jax.device_put(game)))
+            players.append((device, compile_player(game, backend=backend)))
     return players
-
-
-def _default_width(share: int, lanes: int) -> int:
-    """The smallest width that holds a worker's share of the runs, or the largest worth having."""
-    most = widest(lanes)
-    return min(most, next((width for width in WIDTHS if width >= share), most))
-
-
-def _compare(
-    env: Environment, keys: Array, totals: Sum, last: Array, stops: Array, loop: Any
-) -> tuple[Sum, Array]:
-    """leaves of totals: [K, runs]; the increments: [stops, K, runs]."""
-    batched = runs_last(comparators, (False, True, False, True), keys.shape[-1])
-    return at_points(
-        lambda t, totals: batched(env, keys, t, totals), take_totals, totals, last, stops, loop
-    )
-
-
-_compare_stretch = Program(_compare, donate_argnums=2)
 
 
 def _in_precision(double: bool, function: Callable[[], Any]) -> Any:
@@ -189,6 +164,7 @@ def _replay(
     stops: np.ndarray,
     points: np.ndarray,
     workers: int,
+    backend: str | None,
 ) -> np.ndarray:
     """[runs, points, K]: increments of every action's realised loss in the same worlds.
 
@@ -199,25 +175,14 @@ def _replay(
             "the code of the environment has changed since these runs were played, so what other "
             "actions would have lost in them is gone: simulate again"
         )
-    env = as_arrays(env)
-    shapes = jax.eval_shape(lambda: sum_zero(env.num_actions))
-    runs = keys.shape[1]
-    blocks = np.pad(keys, ((0, 0), (0, -runs % width)), mode="edge").reshape(2, -1, width)
-
-    def begin_totals() -> Sum:
-        return jax.tree.map(lambda x: jnp.zeros((*x.shape, width), x.dtype), shapes)
-
-    first, ahead = jnp.int32(0), jnp.asarray(next(calls(stops))[1])
-    compare = _compare_stretch.executable(env, blocks[:, 0], begin_totals(), first, ahead)
+    env = as_arrays(env, np)
+    player = compile_player(env, backend=backend, rules=WORLD)
+    blocks = [keys[:, first : first + width] for first in range(0, keys.shape[1], width)]
 
     def play(index: int, advance: Advance) -> np.ndarray:
-        totals, pieces = begin_totals(), []
-        for last, ahead in calls(stops):
-            totals, piece = compare(env, blocks[:, index], totals, np.int32(last), ahead)
-            pieces.append(np.asarray(piece)[: len(np.unique(ahead))].copy())
-            advance(0)
-        return at_recorded(np.concatenate(pieces), stops, points)
+        played = play_once(player, env, blocks[index], stops, lambda rounds: advance(0))
+        return at_recorded(played.curve, stops, points)  # [points, K, runs]
 
-    done = dict(in_parallel(play, range(blocks.shape[1]), workers))
-    parts = [done[index] for index in range(blocks.shape[1])]
-    return np.concatenate(parts, axis=-1)[..., :runs].transpose(2, 0, 1)
+    done = dict(in_parallel(play, range(len(blocks)), workers))
+    parts = [done[index] for index in range(len(blocks))]
+    return np.concatenate(parts, axis=-1).transpose(2, 0, 1)

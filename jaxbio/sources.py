@@ -15,9 +15,8 @@ from typing import Any
 PACKAGE = "jaxbio"
 # Modules and folders. Closed under imports, but for those that keep, name and compare results.
 DECIDE = (
-    "batching", "blocks", "checks", "core", "environment", "grid", "kernel", "learners", "moments",
-    "ops", "playing", "protocol", "record", "ring", "rng", "rollout", "schedule", "sizing", "sweep",
-    "workers",
+    "checks", "core", "engine", "environment", "grid", "learners", "moments", "ops", "playing",
+    "record", "rng", "schedule", "sweep", "workers",
 )  # fmt: skip
 _ROOT = Path(__file__).parent
 

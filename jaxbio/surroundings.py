@@ -12,7 +12,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbio import kernel
 from jaxbio.core import float_dtype
 from jaxbio.sources import sources
 from jaxbio.traces import settings
@@ -33,7 +32,6 @@ def surroundings(*more: str) -> dict[str, Any]:
         "sources": sources(*more),
         "platform": jax.default_backend(),
         "precision": str(jnp.dtype(float_dtype())),
-        "loops": "native" if kernel.is_available() else "plain",
         "machine": platform.machine(),
         "cpu_features": cpu_features(),
         "xla_flags": xla_flags(),

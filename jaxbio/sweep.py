@@ -20,7 +20,8 @@ from jaxbio import memory as room
 from jaxbio.dataset import label
 from jaxbio.fingerprint import digest
 from jaxbio.grid import Grid, Group, Outline, describe, group, make_grid
-from jaxbio.playing import play_all
+from jaxbio.engine.backends import choice
+from jaxbio.playing import backends_of, play_all
 from jaxbio.schedule import (
     REMEDIES,
     Block,
@@ -59,6 +60,7 @@ def sweep(
     width: int | None = None,
     workers: int | None = None,
     memory: float | None = None,
+    backend: str | None = None,
     progress: bool = True,
 ) -> xr.Dataset:
     """Play every learner at every point of a grid, `runs` times.
@@ -93,6 +95,7 @@ def sweep(
         into memory, one). They never change a run. Another width adds up moments in another order,
         which may change their last bits, and cuts other blocks: a store is of one width.
       memory: bytes that the sweep may take (default: what is free, control groups included).
+      backend: what plays, as in `simulate`; the attribute `backend` of the result says which it was.
       progress: say what it will take, and show a bar (of the planning too, where it takes long).
     Returns:
       A Dataset with dimensions learner, the axes, run and round (part where the horizon is an
@@ -101,7 +104,7 @@ def sweep(
     """
     asked = _asked(
         environment, learners, axes, horizon, runs, seed, rounds, keep, quantiles, paired, store,
-        checkpoint, processes, width, workers, memory, progress,
+        checkpoint, processes, width, workers, memory, backend, progress,
     )  # fmt: skip
     refuse(asked.plan, asked.memory, REMEDIES[keep])
     shown_here = progress and asked.processes[0] == 0
@@ -122,8 +125,11 @@ def sweep(
         asked.processes,
         asked.workers,
         shown_here,
+        asked.backend,
     )
-    return label(asked.grid, blocks, kept, asked.job, asked.quantiles, described)
+    data = label(asked.grid, blocks, kept, asked.job, asked.quantiles, described)
+    data.attrs["backend"] = ", ".join(backends_of(blocks, asked.backend))
+    return data
 
 
 def plan_sweep(environment: Any, learners: Any, axes: Any, **arguments: Any) -> Plan:
@@ -148,6 +154,7 @@ class _Asked:
     processes: tuple[int, int]
     workers: int
     memory: float | None
+    backend: str | None
 
 
 def _asked(
@@ -167,6 +174,7 @@ def _asked(
     width: Any,
     workers: Any,
     memory: Any,
+    backend: Any,
     progress: Any,
     only_plan: bool = False,
 ) -> _Asked:
@@ -179,6 +187,7 @@ def _asked(
     shares = _processes(processes, store)
     most = number_of_workers(workers)
     folder = checked_path(store)
+    backend = choice.checked(backend)
 
     def before_settings(outline: Outline) -> None:
         job = Job(outline, runs, seed, rounds, keep, paired)
@@ -189,12 +198,13 @@ def _asked(
     job = Job(grid, runs, seed, rounds, keep, paired)
     groups = group(grid.settings, shown)
     check_names(grid, groups)
-    cuts = cut(groups, job, width)
-    plan = make_plan(grid, groups, cuts, job, most, folder is not None)
+    cuts = cut(groups, job, width, backend)
+    plan = make_plan(grid, groups, cuts, job, most, folder is not None, backend)
     if workers is None and plan.bytes > limit:  # one block at a time may fit
         most = 1
-        plan = make_plan(grid, groups, cuts, job, most, folder is not None)
-    return _Asked(grid, job, groups, cuts, plan, chosen, folder, checkpoint, shares, most, memory)
+        plan = make_plan(grid, groups, cuts, job, most, folder is not None, backend)
+    return _Asked(grid, job, groups, cuts, plan, chosen, folder, checkpoint, shares, most, memory,
+                  backend)  # fmt: skip
 
 
 def _checked_quantiles(quantiles: Any) -> np.ndarray:
@@ -241,6 +251,7 @@ def _settings(asked: _Asked, blocks: list[Block], described: dict[str, Any]) -> 
         "axes": {name: grid.labels(name) for name in grid.axes},
         "learners": described,
         "blocks": len(blocks),
+        "backend": backends_of(blocks, asked.backend),
         "widths": sorted({block.width for block in blocks}),
     }
 

@@ -13,8 +13,8 @@ import xarray as xr
 
 from jaxbio.environment.environment import Environment
 from jaxbio.experiments.experiment import Experiment, Options
-from jaxbio.rollout import trajectory
-from jaxbio.sizing import common_sizes
+from jaxbio.engine.rollout import trajectory
+from jaxbio.engine.sizing import common_sizes
 
 WITHOUT = "without intermediate observations"
 OBSERVERS = ("MetaBIO", "MetaAdaBIO")  # learners whose ticket says whether the base waits

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbio import checks
-from jaxbio.batching import cut
 from jaxbio.core import (
     Array,
     Arrivals,
@@ -133,7 +132,6 @@ class DAdaExp3:
         rate = self.rate(state, t)
         w = weights(state.cumulative, rate)
         action = pick(w, u)
-        action, rate = cut((action, rate))
         weight = 1.0 / (select(w, action) / jnp.sum(w) + rate)
         return action, ExponentialTicket(weight, t if self.skipping else None)
 

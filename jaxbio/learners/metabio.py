@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbio import checks
-from jaxbio.batching import cut
 from jaxbio.core import (
     Array,
     Arrivals,
@@ -164,7 +163,6 @@ class MetaBIO:
         seen = means_add(state.seen, old.state, old.loss, due)
         needed = outstanding if self.threshold == "outstanding" else state.needed
         wait = self.waits(select(seen.count, play.state), needed)
-        seen, wait = cut((seen, wait))
         feed, waited = feed_lanes(due, old.ticket.wait, wait)
         estimate = state.estimator.lanes(state.seen, seen, old.state, old.loss, due, waited)
         base, ticket = feed_base(self.base, state.base, t, play, old, estimate, feed)

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import jax
 import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
@@ -269,6 +270,7 @@ class Native:
     """Plays blocks of a program's game. The interface of every back-end: `fresh` and `play`."""
 
     name = "llvm"
+    pace = 1 << 23  # rounds of all runs that a first call plays
 
     def __init__(self, program: GameProgram) -> None:
         module, self.layout = module_of(program)
@@ -282,7 +284,18 @@ class Native:
 
     def fresh(self, runs: int) -> np.ndarray:
         """Memory for what so many runs carry from one call to the next: uint8 [vectors, bytes]."""
-        return aligned((-(-runs // WIDTH), self.layout.state_bytes))
+        return aligned(self.state_types(runs).shape)
+
+    def state_types(self, runs: int) -> jax.ShapeDtypeStruct:
+        """Of `fresh`."""
+        return jax.ShapeDtypeStruct((-(-runs // WIDTH), self.layout.state_bytes), np.uint8)
+
+    @staticmethod
+    def restored(array: np.ndarray) -> np.ndarray:
+        """A state that was saved, where the code can use it."""
+        copy = aligned(array.shape, array.dtype)
+        copy[:] = array
+        return copy
 
     def play(
         self, numbers: list[np.ndarray], keys: np.ndarray, state: Any, last: int, stops: np.ndarray

@@ -11,9 +11,9 @@ import numpy as np
 from jax.extend import core as jex
 
 from jaxbio import checks
-from jaxbio.blocks import STOPS_PER_CALL, with_room
 from jaxbio.core import float_dtype
-from jaxbio.rollout import Game, begin, step, summary
+from jaxbio.engine.round import Game, begin, step, summary
+from jaxbio.engine.widths import in_memory, stepped
 from jaxbio.traces import code_of, traced
 
 CURVE_BYTES = 48  # of a run and stop: two increments as they come and together, two sums
@@ -79,19 +79,18 @@ def table_bytes(tree: Any) -> int:
     return sum(getattr(leaf, "nbytes", 8) for leaf in jax.tree.leaves(tree))
 
 
-def carried(game: Game, width: int, strips: int) -> int:
-    """Bytes of the memory in which a block is played, kept for the next one of its program."""
-    found, room = types_of(game), with_room(width, strips)
-    if strips == 1:
-        return found.carry * room
-    curves = 2 * STOPS_PER_CALL * float_dtype().itemsize + 8 * len(found.facts)
-    return found.carry * (room // strips) + curves * room
+def carried(game: Game, width: int, horizon: int, backend: str | None) -> int:
+    """Bytes of what the runs of a block carry from round to round."""
+    return types_of(game).carry * in_memory(width, horizon, backend)
 
 
-def passing(game: Game, width: int, strips: int, stacked: bool, stops: int) -> int:
-    """Bytes that a block takes besides: its tables, here and on the device, what its rounds make on
-    the way, and its curves.
+def passing(
+    game: Game, width: int, stacked: bool, stops: int, horizon: int, backend: str | None
+) -> int:
+    """Bytes that a block takes besides: its tables, here and as the program reads them, what its
+    rounds make on the way, and its curves.
     """
-    found, room = types_of(game), with_room(width, strips)
+    found, room = types_of(game), stepped(width)
     tables = table_bytes(game) * (room if stacked else 1)
-    return 2 * tables + found.scratch * (room // strips) + CURVE_BYTES * stops * room
+    made = found.scratch * in_memory(width, horizon, backend)
+    return 2 * tables + made + CURVE_BYTES * stops * room

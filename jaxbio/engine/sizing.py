@@ -8,17 +8,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbio import checks, memory, ring
+from jaxbio import checks, memory
 from jaxbio.core import host, is_concrete
+from jaxbio.engine import ring
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 
 # Independent delays of one law bring one loss a round on average, so their number in a round has
 # lighter tails than Poisson(1) (Hoeffding 1956): a round needs more lanes with probability 1.1e-15.
 LANES = 16
-
-WIDEST_ELSEWHERE = 4096  # runs side by side where that is not a CPU
-ROUNDS_OF_STRIPS = 1 << 15  # of all strips of a block together
-MOST_STRIPS = 32
+MOST_BOXES = 8  # of a slot (`round.BOXES` and fewer)
 
 
 def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
@@ -40,11 +38,11 @@ def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
     if not delays.constant:
         counted = delays.written_down
         lanes = _rounded(_most_together(delays, horizon)) if counted else LANES
-    if depth * lanes > checks.MOST:  # places have numbers of 32 bits
+    places = depth * min(lanes, MOST_BOXES) + 1
+    if places > checks.MOST:  # places have numbers of 32 bits
         raise memory.TooLargeError(
-            f"a ring for delays of up to {depth:,} rounds and {lanes} losses in one round has "
-            f"{depth * lanes:,} places, but at most {checks.MOST:,} can be: use shorter delays, or "
-            "a shorter horizon"
+            f"a ring for delays of up to {depth:,} rounds has {places:,} places, but at most "
+            f"{checks.MOST:,} can be: use shorter delays, or a shorter horizon"
         )
     return depth, lanes
 
@@ -99,20 +97,3 @@ def checked_sizes(env: Environment, horizon: int, ring_depth: Any, lanes: Any) -
             f"but got {ring_depth}"
         )
     return ring_depth, lanes
-
-
-def widest(lanes: int) -> int:
-    """Runs side by side: on a CPU small blocks stay in cache, and a ring that is read in several
-    places wants smaller ones.
-    """
-    if jax.default_backend() != "cpu":
-        return WIDEST_ELSEWHERE
-    return 128 if lanes == 1 else 64
-
-
-def most_strips(horizon: int) -> int:
-    """Strips of a block: a call costs half a millisecond on a CPU, so it plays many short games."""
-    strips = 1
-    while strips < MOST_STRIPS and 2 * strips * horizon <= ROUNDS_OF_STRIPS:
-        strips *= 2
-    return strips if jax.default_backend() == "cpu" else 1

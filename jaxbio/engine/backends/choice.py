@@ -1,0 +1,82 @@
+"""Which back-end plays: by itself the fastest one that can, or the one that is asked for."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbio import checks
+from jaxbio.engine.backends.native import Native
+from jaxbio.engine.backends.vmap import Batched
+from jaxbio.engine.flatten import CannotFlatten
+from jaxbio.engine.game_program import GameProgram, program_of
+from jaxbio.engine.rules import Rules
+
+BACKENDS = ("llvm", "pallas", "jnp", "vmap")
+SLOWER = "jaxbio plays this with jax.vmap, with the same results, but slower: its own compiler"
+
+
+def checked(backend: Any) -> str | None:
+    """The name of a back-end, or None for the fastest one."""
+    return None if backend is None else checks.choice("backend", backend, BACKENDS)
+
+
+def platform() -> str:
+    """Where JAX plays now."""
+    device = getattr(jax.config, "jax_default_device", None)
+    return getattr(device, "platform", None) or jax.default_backend()
+
+
+def make(rules: Rules, tree: Any, per_run: bool, backend: str | None) -> Any:
+    """Something with `fresh` and `play` (see `native.Native`) for trees like this one.
+
+    tree: of arrays of one run, or of their types.
+    """
+    if backend == "vmap":
+        return Batched(rules, tree, per_run)
+    try:
+        program = flattened(rules, tree, per_run)
+    except CannotFlatten as reason:
+        if backend is not None:
+            raise ValueError(
+                f"backend={backend!r} cannot play this: it does not know {reason}. "
+                "Leave backend out, or use backend='vmap'"
+            ) from None
+        warnings.warn(f"{SLOWER} does not know {reason}", RuntimeWarning, stacklevel=2)
+        return Batched(rules, tree, per_run)
+    return _machine(program, backend or ("llvm" if platform() == "cpu" else "jnp"))
+
+
+def _machine(program: GameProgram, backend: str) -> Any:
+    if backend == "llvm":
+        return Native(program)
+    raise ValueError(f"backend {backend!r} is not there yet")
+
+
+def flattened(rules: Rules, tree: Any, per_run: bool) -> GameProgram:
+    """The straight-line program of these rules; CannotFlatten where there is none."""
+    leaves, structure = jax.tree.flatten(tree)
+    types = [jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves]
+    carry = jax.eval_shape(rules.begin, structure.unflatten(types))
+    kept, of_carry = jax.tree.flatten(carry)
+    idle = {id(leaf) for leaf in rules.idle(carry)}
+
+    def one_round(numbers: Any, key: Any, t: Any, state: Any) -> list[Any]:
+        tree = structure.unflatten(numbers)
+        return jax.tree.leaves(rules.step(tree, key, t, of_carry.unflatten(state)))
+
+    return program_of(
+        types,
+        lambda numbers: jax.tree.leaves(rules.begin(structure.unflatten(numbers))),
+        one_round,
+        lambda state: jax.tree.leaves(rules.take(of_carry.unflatten(state))),
+        lambda numbers, state: jax.tree.leaves(
+            rules.summary(structure.unflatten(numbers), of_carry.unflatten(state))
+        ),
+        kept,
+        per_run,
+        frozenset(i for i, leaf in enumerate(kept) if id(leaf) in idle),
+    )

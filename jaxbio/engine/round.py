@@ -1,0 +1,331 @@
+"""One round of one run: the learner acts, losses arrive, the learner learns, the play is filed.
+
+`step` is the whole game in one function of one run; everything that plays, plays this function.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbio import rng
+from jaxbio.core import (
+    Array,
+    Arrivals,
+    Known,
+    Play,
+    as_arrays,
+    draws_of,
+    facts_of,
+    float_dtype,
+    ignores_empty_lanes,
+    is_concrete,
+    library_of,
+    pytree,
+    static,
+)
+from jaxbio.engine import protocol, ring
+from jaxbio.engine.marks import most_of_block
+from jaxbio.environment.environment import Environment
+from jaxbio.ops import Sum, Wide, sum_add, sum_zero, wide_add, wide_value, wide_zero
+
+# Boxes of a slot (see `ring`). Most rounds bring at most 5 losses to the busiest of 32 runs; where
+# memory is dear, one box and the lists take half as much.
+BOXES = 5
+LADDER = (3, 5, 16, 64, 256, 1024, 4096, 16384)  # lanes: a round looks at the first that is enough
+
+
+class Facts(NamedTuple):
+    """What the runner counts itself: int32 [] each, total a Wide.
+
+    outstanding: sigma_t, losses that have not arrived at the end of the round; most: sigma_max;
+    total: sum of the counts at the beginnings of rounds, the clipped total delay; arrived.
+    out_of_range: bool [], an action that does not exist was chosen; lost: bool [], a delay was
+    negative, not the one that it always is (`constant`), or so long that the ring had no slot for a
+    loss that was to arrive; crowded: bool [], more losses arrived in a round than it has lanes.
+    """
+
+    outstanding: Array
+    most: Array
+    total: Wide
+    arrived: Array
+    out_of_range: Array
+    lost: Array
+    crowded: Array
+
+
+class Tally(NamedTuple):
+    """Sums since the last recorded round: pseudo-regret and realised loss, float [] each."""
+
+    regret: Sum
+    loss: Sum
+
+
+class Carry(NamedTuple):
+    """The state of a run between rounds."""
+
+    learner: Any
+    ring: ring.Ring
+    facts: Facts
+    tally: Tally
+
+
+class Round(NamedTuple):
+    """One round as it was played: scalars, or [T] each in a trajectory.
+
+    ticket: as it was filed, with what the learner decided at the end of the round.
+    """
+
+    action: Array
+    state: Array
+    loss: Array
+    delay: Array
+    ticket: Any
+
+
+@pytree
+class Game:
+    """Everything a run is a function of, apart from its key.
+
+    best: int32 [], the best action of the whole horizon; gaps: [E, K] or None, what the others cost
+    beyond it (`Environment.gaps`). lanes: how many losses of older rounds can arrive in one round;
+    boxes: of a slot of the ring, never part of a result.
+    """
+
+    env: Environment
+    learner: Any
+    known: Known
+    best: Array
+    gaps: Any
+    lanes: int = static()
+    boxes: int = static(default=BOXES)
+
+    @property
+    def types(self) -> protocol.Types:
+        """Of the learner's state and ticket."""
+        return protocol.types_of(self.learner, self.known)
+
+    @property
+    def template(self) -> Play:
+        """A play with the types of this game: scalars."""
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), self.types.ticket)
+        return Play(jnp.int32(0), jnp.int32(0), jnp.zeros((), float_dtype()), zeros)
+
+    def uniforms(self, key: Array, t: Array) -> tuple[Array, Array]:
+        """The learner's uniform(s) and the one behind the losses, of round t."""
+        mine, losses = rng.round_uniforms(key, t)
+        wanted = draws_of(self.learner, self.known.num_actions)
+        return (mine if wanted == 1 else rng.draws(key, t, wanted)), losses
+
+    @property
+    def codec(self) -> ring.Codec:
+        known, binary = self.known, getattr(self.env.losses, "binary", False)
+        return ring.codec(self.template, known.num_actions, known.state_slots, binary)
+
+
+def make_game(
+    env: Environment,
+    learner: Any,
+    horizon: Any,
+    ring_depth: int,
+    lanes: int,
+    library: Any = jnp,
+    boxes: int = BOXES,
+) -> Game:
+    """Put a game together; env and learner become trees of arrays.
+
+    library: jax.numpy, or numpy where nothing is traced and nothing should be compiled.
+    """
+    horizon = library_of(horizon).asarray(horizon, jnp.int32)  # of jnp, a tracer under jit
+    best = env.best_action(horizon)
+    delay: Any = _fixed_delay(env.delays) if env.delays.constant else -1
+    shapes = (env.num_actions, env.state_slots, ring_depth)
+    known = Known(env.real_states, horizon, delay, *shapes)
+    return as_arrays(Game(env, learner, known, best, env.gaps(best), lanes, boxes), library)
+
+
+def _fixed_delay(delays: Any) -> Any:
+    if all(is_concrete(leaf) for leaf in jax.tree.leaves(delays)):
+        return delays.longest()
+    return delays.delay(jnp.zeros(2, jnp.uint32), jnp.int32(1))
+
+
+def begin(game: Game) -> Carry:
+    """Before the first round."""
+    counted, zero, false = not game.env.delays.constant, jnp.int32(0), jnp.bool_(False)
+    depth, boxes = game.known.ring_depth, min(game.boxes, game.lanes)
+    return Carry(
+        protocol.stored(game.learner, game.learner.init(game.known)),
+        ring.empty(game.codec, game.template, depth, boxes, counted),
+        Facts(zero, zero, wide_zero(), zero, false, false, false),
+        Tally(sum_zero(), sum_zero()),
+    )
+
+
+class Acted(NamedTuple):
+    """The first half of a round: scalars."""
+
+    action: Array
+    ticket: Any
+    state: Array
+    loss: Array
+    delay: Array
+
+
+def act(game: Game, key: Array, t: Array, state: Any) -> Acted:
+    """Round t up to the moment at which losses arrive."""
+    env, learner = game.env, game.learner
+    u, u_loss = game.uniforms(key, t)
+    mine = protocol.restored(game.types, state)
+    action, ticket = protocol.pair(learner, "act", learner.act(mine, t, u))
+    action = protocol.integer_scalar(f"act of {type(learner).__name__}", action)
+    state = protocol.integer_scalar("state of the mapping", env.state(key, t, action))
+    loss = env.losses.loss(key, t, state, u_loss)
+    loss = protocol.number_scalar("loss of the losses", loss)
+    delay = protocol.integer_scalar("delay of the delays", env.delays.delay(key, t))
+    return Acted(action, ticket, state, loss, delay)
+
+
+def learn(
+    game: Game, t: Array, state: Any, acted: Acted, slots: ring.Ring, number: Array, lanes: int
+) -> tuple[Any, Any]:
+    """The learner's end of round t, with so many lanes of older losses: its state, the ticket."""
+    boxes = min(game.boxes, game.lanes)
+    row, due = ring.read(slots, t, number, game.known.ring_depth, boxes, lanes)
+    arriving = ring.arrivals(row, due, game.codec, blank=not ignores_empty_lanes(game.learner))
+    at_once = acted.delay == 0
+    play = Play(acted.action, acted.state, jnp.where(at_once, acted.loss, 0), acted.ticket)
+    mine, every = protocol.restored(game.types, state), _with_own(arriving, play, at_once)
+    returned = game.learner.learn(mine, t, play, every)
+    learned, ticket = protocol.pair(game.learner, "learn", returned)
+    ticket = protocol.checked_ticket(game.learner, ticket, play.ticket)
+    return protocol.checked_state(game.learner, learned, state), ticket
+
+
+def _learn_what_arrives(
+    game: Game, t: Array, carry: Carry, acted: Acted, number: Array
+) -> tuple[Any, Any]:
+    """`learn` with all lanes, or with as many as the runs that are played together need, where the
+    learner does not mind how many are empty.
+    """
+    fewer = LADDER if ignores_empty_lanes(game.learner) else ()
+    ladder = [lanes for lanes in fewer if lanes < game.lanes] + [game.lanes]
+    most = most_of_block(number)
+    rung = sum(((most > lanes).astype(jnp.int32) for lanes in ladder[:-1]), jnp.int32(0))
+    ways = [partial(_learn_with, game, lanes=lanes) for lanes in ladder]
+    return lax.switch(rung, ways, t, carry.learner, acted, carry.ring, number)
+
+
+def _learn_with(game: Game, *args: Any, lanes: int) -> tuple[Any, Any]:
+    t, state, acted, slots, number = args
+    return learn(game, t, state, acted, slots, number, lanes)
+
+
+def close(
+    game: Game, t: Array, carry: Carry, acted: Acted, learned: Any, slots: ring.Ring, number: Array
+) -> Carry:
+    """Count round t, whose play has been filed."""
+    env = game.env
+    regret = env.pseudo_regret(t, acted.action, game.best, game.gaps)
+    tally = Tally(sum_add(carry.tally.regret, regret), sum_add(carry.tally.loss, acted.loss))
+    arrived = number + (acted.delay == 0).astype(jnp.int32)
+    outside = (acted.action < 0) | (acted.action >= env.num_actions)
+    beyond = (acted.delay >= game.known.ring_depth) & (t <= game.known.horizon - acted.delay)
+    lost = beyond | (acted.delay < 0)
+    if env.delays.constant:
+        lost = lost | (acted.delay != game.known.delay)
+    facts = _count(carry.facts, arrived, outside, lost, number > game.lanes)
+    return Carry(learned, slots, facts, tally)
+
+
+def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
+    """Round t of one run."""
+    acted = act(game, key, t, carry.learner)
+    known, boxes = game.known, min(game.boxes, game.lanes)
+    number = ring.number_due(carry.ring, t, acted.delay, known.ring_depth)
+    learned, ticket = _learn_what_arrives(game, t, carry, acted, number)
+    packed = game.codec.pack(Play(acted.action, acted.state, acted.loss, ticket))
+    slots = ring.file(
+        carry.ring, packed, t, acted.delay, known.horizon, known.ring_depth, boxes
+    )
+    played = Round(acted.action, acted.state, acted.loss, acted.delay, ticket)
+    return close(game, t, carry, acted, learned, slots, number), played
+
+
+def _with_own(arriving: Arrivals, play: Play, due: Array) -> Arrivals:
+    """The lanes of older rounds, then the round just played: leaves [M + 1]."""
+    lanes = jax.tree.map(lambda old, own: jnp.concatenate([old, own[None]]), arriving.play, play)
+    return Arrivals(lanes, jnp.concatenate([arriving.due, due[None]]))
+
+
+def _count(
+    facts: Facts, arrived: Array, out_of_range: Array, lost: Array, crowded: Array
+) -> Facts:
+    outstanding = facts.outstanding + 1 - arrived
+    return Facts(
+        outstanding,
+        jnp.maximum(facts.most, outstanding),
+        wide_add(facts.total, facts.outstanding),
+        facts.arrived + arrived,
+        facts.out_of_range | out_of_range,
+        facts.lost | lost,
+        facts.crowded | crowded,
+    )
+
+
+class Curve(NamedTuple):
+    """Increments between recorded rounds: float [points] each."""
+
+    regret: Array
+    loss: Array
+
+
+def take_tally(carry: Carry) -> tuple[Carry, Curve]:
+    """The sums since the last recorded round; they begin again at 0."""
+    empty = jax.tree.map(jnp.zeros_like, carry.tally)
+    curve = Curve(carry.tally.regret.total, carry.tally.loss.total)
+    return carry._replace(tally=empty), curve
+
+
+def summary(game: Game, carry: Carry) -> dict[str, Any]:
+    """The facts of a run: scalars or Wide. A learner's own take the place of the runner's."""
+    facts = carry.facts
+    played = facts.outstanding + facts.arrived
+    info = {
+        "waiting_rounds": played,
+        "total_perceived_delay": facts.total,
+        "rounds_fed": facts.arrived,
+        "switch_round": jnp.int32(2**31 - 1),
+        "sigma_max": facts.most,
+        "total_delay": facts.total,
+        "arrived": facts.arrived,
+        "lost": facts.lost,
+        "overflow": facts.crowded | facts.lost,
+        "out_of_range": facts.out_of_range,
+        "not_a_number": _has_nan(carry.learner),
+    }
+    info |= facts_of(game.learner, protocol.restored(game.types, carry.learner))
+    never, switch = game.known.horizon + 1, info["switch_round"]
+    # After the last round there is nothing left that a switch could change.
+    info["switch_round"] = jnp.where(switch < game.known.horizon, switch, never)
+    return info
+
+
+def as_numbers(facts: dict[str, Any]) -> dict[str, Array]:
+    """The facts with every Wide as a float."""
+    return {
+        name: wide_value(fact) if isinstance(fact, Wide) else fact for name, fact in facts.items()
+    }
+
+
+def _has_nan(tree: Any) -> Array:
+    floats = [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)]
+    found = jnp.bool_(False)
+    for leaf in floats:
+        found = found | jnp.any(jnp.isnan(leaf))
+    return found

@@ -1,0 +1,43 @@
+"""How many runs a block has: the one place that says so. Never part of a result."""
+
+from __future__ import annotations
+
+from jaxbio.engine.backends.choice import platform
+from jaxbio.engine.backends.llvm import WIDTH
+from jaxbio.engine.player import ROUNDS_PER_CALL
+
+ROUNDS_OF_A_BLOCK = 1 << 22  # of all its runs: some 20 ms of play, so that a call costs nothing
+LONG = 2 * WIDTH  # runs of a block whose games take many calls
+BLOCK_BYTES = 1 << 28  # what a block carries, and its stacked tables, stay below this
+DEVICE_BYTES = 1 << 32  # the same on a GPU, where runs are threads:
+DEVICE_RUNS = 1 << 17  # 132 multiprocessors with a thousand threads each have enough of them
+
+
+def is_whole(horizon: int, backend: str | None) -> bool:
+    """Are games of this length played vector by vector, each from beginning to end?
+
+    Then a block needs room for what one vector of runs carries, however many runs it has.
+    """
+    on_cpu = backend == "llvm" or (backend is None and platform() == "cpu")
+    return on_cpu and horizon <= ROUNDS_PER_CALL
+
+
+def widest(horizon: int, carried: int, backend: str | None) -> int:
+    """The most runs of a block that are worth having. carried: bytes of a run."""
+    if platform() == "cpu":
+        whole = is_whole(horizon, backend)
+        width = max(WIDTH, ROUNDS_OF_A_BLOCK // horizon) if whole else LONG
+        room = width if whole else max(WIDTH, BLOCK_BYTES // max(1, carried))
+    else:
+        width, room = DEVICE_RUNS, max(WIDTH, DEVICE_BYTES // max(1, carried))
+    return stepped(min(width, room))
+
+
+def stepped(runs: int) -> int:
+    """A whole number of vectors with room for so many runs."""
+    return -(-runs // WIDTH) * WIDTH
+
+
+def in_memory(width: int, horizon: int, backend: str | None) -> int:
+    """Runs of a block whose state is in memory at the same time."""
+    return WIDTH if is_whole(horizon, backend) else stepped(width)
