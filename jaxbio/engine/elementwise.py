@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from jax import lax
 
 from jaxbio.engine import functions
 from jaxbio.engine.functions import OF_FLOAT32, Number
-from jaxbio.engine.program import BOOL, Builder, Value
+from jaxbio.engine.program import BOOL, INT32, Builder, Value
 
 PLAIN = {
     "add": "add", "sub": "sub", "mul": "mul", "neg": "neg", "max": "max", "min": "min",
@@ -28,6 +29,7 @@ PARAMETERS = {
     "integer_pow": "y",
     "round": "rounding_method",
     "mul": "out_dtype",
+    "reduce_precision": "exponent_bits mantissa_bits",
     **dict.fromkeys((*OF_FLOAT32, "sqrt", "rsqrt", "cbrt"), "accuracy"),
 }
 
@@ -42,7 +44,14 @@ def _is_float(value: Value) -> bool:
 
 
 def apply(b: Builder, name: str, params: dict[str, Any], out: Any, args: list[Value]) -> Value:
-    """The value of a scalar primitive; KeyError where there is no such rule."""
+    """The value of a scalar primitive; out: its type."""
+    found = _applied(b, name, params, out, args)
+    if found.dtype != np.dtype(out):
+        raise TypeError(f"{found.dtype} where {np.dtype(out)} is expected")
+    return found
+
+
+def _applied(b: Builder, name: str, params: dict[str, Any], out: Any, args: list[Value]) -> Value:
     if name in PLAIN:
         of_flags = args[0].dtype == BOOL
         return b.emit(OF_FLAGS.get(name, PLAIN[name]) if of_flags else PLAIN[name], *args)
@@ -148,8 +157,11 @@ def _select_n(b: Builder, params: Any, out: Any, which: Value, *cases: Value) ->
 
 
 def _round(b: Builder, params: Any, out: Any, x: Value) -> Value:
-    even = "EVEN" in str(params["rounding_method"])
-    return (functions.round_even if even else functions.round_away)(Number(b, x)).value
+    rounded = {
+        lax.RoundingMethod.TO_NEAREST_EVEN: functions.round_even,
+        lax.RoundingMethod.AWAY_FROM_ZERO: functions.round_away,
+    }
+    return rounded[lax.RoundingMethod(params["rounding_method"])](Number(b, x)).value
 
 
 def _rsqrt(b: Builder, params: Any, out: Any, x: Value) -> Value:
@@ -174,6 +186,25 @@ def _is_finite(b: Builder, params: Any, out: Any, x: Value) -> Value:
     return b.emit("lt", b.emit("abs", x), b.constant(np.inf, x.dtype))
 
 
+def _reduce_precision(b: Builder, params: Any, out: Any, x: Value) -> Value:
+    if (params["exponent_bits"], params["mantissa_bits"]) != (8, 23):
+        raise ValueError("to less than single precision")
+    return x
+
+
+def total_order(b: Builder, x: Value) -> Value:
+    """An integer in whose order all floats stand: -NaN, -inf, ..., -0, 0, ..., inf, NaN."""
+    if not _is_float(x):
+        return x
+    bits = b.emit("bitcast", x, dtype=INT32)
+    sign = b.emit("ashr", bits, b.constant(31, INT32))
+    return b.emit("xor", bits, b.emit("and", sign, b.constant(0x7FFFFFFF, INT32)))
+
+
+def _in_total_order(op: str) -> Callable[..., Value]:
+    return lambda b, params, out, x, y: b.emit(op, total_order(b, x), total_order(b, y))
+
+
 RULES: dict[str, Callable[..., Value]] = {
     "abs": _abs,
     "bitcast_convert_type": _bitcast,
@@ -181,6 +212,9 @@ RULES: dict[str, Callable[..., Value]] = {
     "div": _div,
     "integer_pow": _integer_pow,
     "is_finite": _is_finite,
+    "le_to": _in_total_order("le"),
+    "lt_to": _in_total_order("lt"),
+    "reduce_precision": _reduce_precision,
     "rem": _rem,
     "round": _round,
     "rsqrt": _rsqrt,

@@ -84,7 +84,7 @@ def _put_apart(a: Arrays, x: np.ndarray, shape: Any, where: Any, value: Any) -> 
 
 
 def gather(a: Arrays, eqn: Any, x: Array, indices: Array) -> list[Array]:
-    how, out, sizes = eqn.params["dimension_numbers"], eqn.outvars[0].aval, None
+    how, out = eqn.params["dimension_numbers"], eqn.outvars[0].aval
     sizes, mode = eqn.params["slice_sizes"], eqn.params["mode"]
     if mode not in (Mode.CLIP, Mode.FILL_OR_DROP, Mode.PROMISE_IN_BOUNDS):
         raise ValueError(f"mode {mode}")
@@ -144,6 +144,8 @@ def scatter(a: Arrays, eqn: Any, x: Array, indices: Array, updates: Array) -> li
     how, name, mode = eqn.params["dimension_numbers"], eqn.primitive.name, eqn.params["mode"]
     if mode not in (Mode.CLIP, Mode.FILL_OR_DROP, Mode.PROMISE_IN_BOUNDS):
         raise ValueError(f"mode {mode}")
+    if name == "scatter" and eqn.params["update_jaxpr"] is not None:
+        raise ValueError("of a function")  # x.at[i].apply
     removed = {*how.inserted_window_dims, *how.operand_batching_dims}
     kept = [d for d in range(len(x.shape)) if d not in removed]
     window = {d: updates.shape[u] for d, u in zip(kept, how.update_window_dims, strict=True)}

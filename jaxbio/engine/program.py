@@ -320,6 +320,8 @@ def _identity(op: str, args: tuple[Value, ...]) -> Value | None:
                 return x
         elif number == 1 and (op == "mul" or (second and op == "div")):
             return x
+        elif number != number and op in ("max", "min"):
+            return other
     return None
 
 

@@ -31,8 +31,8 @@ def broadcast_in_dim(a: Arrays, eqn: Any, x: Array, *_: Array) -> list[Array]:
 
 
 def reshape(a: Arrays, eqn: Any, x: Array, *_: Array) -> list[Array]:
-    if eqn.params.get("dimensions") is not None:
-        raise ValueError("in another order")
+    order = eqn.params.get("dimensions")
+    x = x if order is None else _transposed(a, x, order)
     return [_reshaped(a, x, eqn.outvars[0].aval.shape)]
 
 
@@ -67,11 +67,28 @@ def _reshaped(a: Arrays, x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def transpose(a: Arrays, eqn: Any, x: Array) -> list[Array]:
-    order = eqn.params["permutation"]
+    return [_transposed(a, x, eqn.params["permutation"])]
+
+
+def _transposed(a: Arrays, x: Array, order: Any) -> Array:
     if isinstance(x, np.ndarray):
-        return [x.transpose(order)]
+        return x.transpose(order)
     back = np.argsort(order)
-    return [a.view(x, eqn.outvars[0].aval.shape, lambda i: tuple(i[d] for d in back))]
+    return a.view(x, [x.shape[d] for d in order], lambda i: tuple(i[d] for d in back))
+
+
+def tile(a: Arrays, eqn: Any, x: Array) -> list[Array]:
+    out = eqn.outvars[0].aval
+    if isinstance(x, np.ndarray) and is_small(out.shape):
+        return [np.tile(x, eqn.params["reps"])]
+
+    def where(index: Index) -> Index:
+        return tuple(
+            i if n == whole else a.b.emit("rem", i, a.number(n))
+            for i, n, whole in zip(index, x.shape, out.shape, strict=True)
+        )
+
+    return [a.view(a.cheap(x), out.shape, where)]
 
 
 def concatenate(a: Arrays, eqn: Any, *parts: Array) -> list[Array]:
@@ -200,6 +217,7 @@ RULES: dict[str, tuple[Rule, str]] = {  # with the parameters that they may have
     "split": (split, "sizes axis"),
     "squeeze": (squeeze, "dimensions"),
     "stack": (stack, "axis"),
+    "tile": (tile, "reps"),
     "transpose": (transpose, "permutation"),
     "unstack": (unstack, "axis"),
 }

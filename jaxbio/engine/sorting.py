@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxbio.engine.arrays import Array, Arrays, Index, Large, dtype_of, is_small
+from jaxbio.engine.elementwise import total_order
 from jaxbio.engine.program import BOOL, INT32, Value
 from jaxbio.engine.shapes import Rule
 
@@ -41,12 +42,7 @@ def top_k(a: Arrays, eqn: Any, x: Array) -> list[Array]:
         raise ValueError("along another axis than the last")
 
     def before(one: list[Value], two: list[Value]) -> Value:
-        """Larger, NaN first."""
-        larger = a.b.emit("gt", one[0], two[0])
-        if one[0].dtype.kind == "f":
-            odd, other_odd = (a.b.emit("ne", v[0], v[0]) for v in (one, two))
-            larger = a.b.emit("or", larger, a.b.emit("and", odd, a.b.emit("not", other_odd)))
-        return larger
+        return a.b.emit("gt", total_order(a.b, one[0]), total_order(a.b, two[0]))
 
     places = Large(x.shape, INT32, lambda i: i[axis])
     number = a.apart(places) if is_small(x.shape) else places
