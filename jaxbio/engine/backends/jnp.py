@@ -64,6 +64,7 @@ class Vectors:
     """Plays blocks of a program's game. The state: (scalars of the carry [runs] each, memories)."""
 
     name = "jnp"
+    pace = 1 << 24  # rounds of all runs that a first call plays
 
     def __init__(self, program: GameProgram) -> None:
         self.program = program
@@ -80,14 +81,16 @@ class Vectors:
             [jnp.zeros((memory.size, runs), memory.dtype) for memory in carry.memories],
         )
 
+    def state_types(self, runs: int) -> Any:
+        """Of `fresh`."""
+        return jax.eval_shape(lambda: self.fresh(runs))
+
+    restored = staticmethod(jax.device_put)
+
     def play(
         self, numbers: list[Any], keys: Any, state: Any, last: int, stops: np.ndarray
-    ) -> tuple[Any, list[Array], list[Array]]:
-        """Play on from round `last` (from the beginning where that is 0) through the stops.
-
-        Arguments and results are those of every back-end (`native.Native.play`); the results are
-        arrays of the device, which may still be at work on them. A state that is given is used up.
-        """
+    ) -> tuple[Any, list[np.ndarray], list[np.ndarray]]:
+        """As `native.Native.play`; a state that is given is used up."""
         runs, kept = keys.shape[-1], state is not None
         given = self.program.numbers.dtypes
         numbers = [jnp.asarray(x, dtype) for x, dtype in zip(numbers, given, strict=True)]
@@ -106,7 +109,8 @@ class Vectors:
             chosen = rows[first - last - 1 :][:length]
             state, curve = self._rounds(numbers, keys, state, curve, np.int32(first), chosen)
         facts = self._summary(numbers, keys, state)
-        return (state if kept else None), [one[:count] for one in curve], facts
+        outputs = [np.asarray(one)[:count] for one in curve]
+        return (state if kept else None), outputs, [np.asarray(fact) for fact in facts]
 
     # --- what is compiled
 

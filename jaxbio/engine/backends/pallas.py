@@ -7,6 +7,7 @@ the runs of a block.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from jaxbio.engine.arrays import is_small
+from jaxbio.engine.backends.jnp import Vectors
 from jaxbio.engine.backends.vectors import OPERATIONS, Array, Evaluator, padded_stops
 from jaxbio.engine.game_program import GameProgram
 from jaxbio.engine.program import BOOL, Memory
@@ -25,6 +27,7 @@ from jaxbio.engine.program import BOOL, Memory
 # that a multiprocessor holds are what its registers hold anyway with 64 or more a thread.
 BLOCK = 32
 WARPS = 1
+DIFFERENT = 16  # see `agrees`
 
 
 class Unavailable(Exception):  # noqa: N818
@@ -92,6 +95,7 @@ class Kernel:
     """
 
     name = "pallas"
+    pace = 1 << 30  # rounds of all runs that a first call plays
 
     def __init__(self, program: GameProgram, interpret: bool = False) -> None:
         self.program, self.interpret = program, interpret
@@ -107,20 +111,22 @@ class Kernel:
             [jnp.zeros((blocks, memory.size, BLOCK), memory.dtype) for memory in carry.memories],
         )
 
+    def state_types(self, runs: int) -> Any:
+        """Of `fresh`."""
+        return jax.eval_shape(lambda: self.fresh(runs))
+
+    restored = staticmethod(jax.device_put)
+
     def play(
         self, numbers: list[Any], keys: Any, state: Any, last: int, stops: np.ndarray
-    ) -> tuple[Any, list[Array], list[Array]]:
-        """Play on from round `last` (from the beginning where that is 0) through the stops.
-
-        Arguments and results are those of every back-end (`native.Native.play`); the results are
-        arrays of the device, which may still be at work on them. A state that is given is used up.
-        """
+    ) -> tuple[Any, list[np.ndarray], list[np.ndarray]]:
+        """As `native.Native.play`; a state that is given is used up."""
         runs, kept = keys.shape[-1], state is not None
         state = self.fresh(runs) if state is None else state
         arguments = self.arguments(numbers, keys, last, stops)
         state, outputs, facts = self.call(*arguments, state)
-        outputs = [one[: len(stops), :runs] for one in outputs]
-        return (state if kept else None), outputs, [one[:runs] for one in facts]
+        outputs = [np.asarray(one)[: len(stops), :runs] for one in outputs]
+        return (state if kept else None), outputs, [np.asarray(one)[:runs] for one in facts]
 
     def arguments(self, numbers: list[Any], keys: Any, last: int, stops: np.ndarray) -> tuple:
         """Those of `call` before the state, made by the host: the call itself is the kernel.
@@ -133,11 +139,13 @@ class Kernel:
             _rows(leaf, dtype, shape, self.program.per_run, room)
             for leaf, dtype, shape in zip(numbers, given.dtypes, given.shapes, strict=True)
         ]
-        small = [_words(leaf) for leaf, shape in zip(leaves, given.shapes) if is_small(shape)]
-        words = np.concatenate(small) if small else np.zeros((0,), np.uint32)
+        small = [_words(rows) for rows in leaves if is_small(rows.shape[:1])]
+        # One word more, as no array of a kernel may be empty.
+        filler = np.zeros((1, keys.shape[-1] + room) if self.program.per_run else 1, np.uint32)
+        words = np.concatenate([*small, filler])
         memories = [self._blocked(leaves[memory.leaf]) for memory in given.memories]
         keys = _padded(np.asarray(keys, np.uint32), room)
-        span = np.concatenate([np.int32([last, len(stops)]), padded_stops(stops)])
+        span = np.concatenate([np.array([last, len(stops)], np.int32), padded_stops(stops)])
         return words, memories, keys, span
 
     def _blocked(self, rows: np.ndarray) -> np.ndarray:
@@ -243,11 +251,55 @@ class Kernel:
 
         last = span[0]
         scalars = lax.cond(last == 0, lambda: part("begin", last, []), kept)
-        last, scalars = lax.fori_loop(0, span[1], one_stop, (last, scalars))
+        last, scalars = lax.fori_loop(np.int32(0), span[1], one_stop, (last, scalars))
         for i, scalar in enumerate(scalars):
             state[i, :] = _word(scalar)
         for reference, fact in zip(facts, part("summary", last, scalars), strict=True):
             reference[:] = fact
+
+
+# --- is it right?
+
+
+def agrees(
+    program: GameProgram,
+    numbers: list[Any],
+    keys: np.ndarray,
+    rounds: int = 128,
+    interpret: bool = False,
+) -> str | None:
+    """None if the kernel plays a few runs as plain JAX does, in two calls; else why it cannot be
+    used, in a sentence. For the first use on a device that nobody has tested.
+
+    A device divides and takes roots a little differently, and adds a product in one step: a choice
+    that hangs on the last bit may fall otherwise, and its run is another one from there on. So one
+    run in DIFFERENT may differ; of a kernel that is wrong, most do.
+    """
+    keys = np.asarray(keys)[:, : 2 * BLOCK]
+    runs, stops = keys.shape[1], (rounds // 2, rounds)
+    if program.per_run:
+        numbers = [np.asarray(leaf)[..., :runs] for leaf in numbers]
+
+    def played(machine: Any) -> list[np.ndarray]:
+        state, found, last, facts = machine.fresh(runs), [], 0, []
+        for stop in stops:
+            state, outputs, facts = machine.play(
+                numbers, keys, state, last, np.array([stop], np.int32)
+            )
+            found, last = [*found, *(output[0] for output in outputs)], stop
+        return [*found, *facts]
+
+    try:
+        mine = played(Kernel(program, interpret))
+    except Exception as error:  # of a compiler or a driver: whatever it is, there is another way
+        reason = str(error).strip().partition("\n")[0]
+        return f"the kernel cannot be compiled or run here ({type(error).__name__}: {reason})"
+    wrong = np.zeros(runs, bool)
+    for one, other in zip(mine, played(Vectors(program)), strict=True):
+        wrong |= ~np.isclose(one, other, rtol=1e-4, atol=1e-4, equal_nan=True)
+    if DIFFERENT * wrong.sum() > runs:
+        return f"{wrong.sum()} of {runs} runs of the kernel differ from those of plain JAX"
+    return None
 
 
 # --- words: numbers of any type in 32 bits
@@ -271,9 +323,10 @@ def _rows(
     leaf: Any, dtype: np.dtype, shape: tuple[int, ...], per_run: bool, room: int
 ) -> np.ndarray:
     """A leaf of the numbers as [entries], or [entries, runs] up to a multiple of BLOCK."""
-    array = np.ascontiguousarray(leaf, dtype)
-    entries = int(np.prod(shape))
-    return _padded(array.reshape(entries, -1), room) if per_run else array.reshape(entries)
+    array, entries = np.ascontiguousarray(leaf, dtype), math.prod(shape)
+    if not per_run:
+        return array.reshape(entries)
+    return _padded(array.reshape(entries, array.shape[-1]), room)
 
 
 def _padded(rows: np.ndarray, room: int) -> np.ndarray:

@@ -38,6 +38,8 @@ OPERATIONS: dict[str, Callable[..., Array]] = {
     "abs": lax.abs,
     "min": lax.min,
     "max": lax.max,
+    "lower": lambda x, y: lax.select(lax.lt(x, y), x, y),
+    "upper": lambda x, y: lax.select(lax.gt(x, y), x, y),
     "and": lax.bitwise_and,
     "or": lax.bitwise_or,
     "xor": lax.bitwise_xor,
@@ -206,7 +208,7 @@ class Evaluator:
 
         carry = (self.memories.taken(written), start)
         if loop.length is not None:
-            end = lax.fori_loop(0, loop.length, turn, carry)
+            end = lax.fori_loop(np.int32(0), np.int32(loop.length), turn, carry)
         else:
             # The test is asked within the turn before: a condition may have no effects, and where
             # memories are changed by effects, looking at one counts as such.
