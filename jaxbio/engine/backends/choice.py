@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbio import checks
+from jaxbio import checks, rng
 from jaxbio.engine.backends.native import Native
 from jaxbio.engine.backends.vmap import Batched
 from jaxbio.engine.flatten import CannotFlatten
@@ -54,10 +54,10 @@ def make(rules: Rules, tree: Any, per_run: bool, backend: str | None) -> Any:
             ) from None
         warnings.warn(f"{SLOWER} does not know {reason}", RuntimeWarning, stacklevel=2)
         return Batched(rules, tree, per_run)
-    return _machine(program, backend)
+    return _machine(program, backend, jax.tree.leaves(tree))
 
 
-def _machine(program: GameProgram, backend: str | None) -> Any:
+def _machine(program: GameProgram, backend: str | None, numbers: list[Any]) -> Any:
     on_cpu = platform() == "cpu"
     if backend == "llvm" or (backend is None and on_cpu):
         return Native(program)
@@ -66,11 +66,24 @@ def _machine(program: GameProgram, backend: str | None) -> Any:
     if backend == "pallas":
         return pallas.Kernel(program, interpret=on_cpu)
     if backend is None and platform() in ("gpu", "cuda", "rocm"):
-        problem = pallas.agrees(program)
+        problem = _problem(program, numbers)
         if problem is None:
             return pallas.Kernel(program)
         warnings.warn(f"{NO_KERNEL} ({problem})", RuntimeWarning, stacklevel=2)
     return jnp.Vectors(program)
+
+
+def _problem(program: GameProgram, numbers: list[Any]) -> str | None:
+    """Why the kernel of this program cannot be used on this device; None where it can.
+
+    numbers: of one run.
+    """
+    from jaxbio.engine.backends import pallas
+
+    keys = rng.run_keys(0, np.arange(2 * pallas.BLOCK))
+    if program.per_run:
+        numbers = [np.stack([np.asarray(leaf)] * keys.shape[1], axis=-1) for leaf in numbers]
+    return pallas.agrees(program, numbers, keys)
 
 
 def flattened(rules: Rules, tree: Any, per_run: bool) -> GameProgram:
