@@ -21,15 +21,26 @@ from jaxbio.engine.backends.native import Native
 from jaxbio.engine.game_program import program_of
 
 CHUNK = 1 << 21
+LEAST = 2.0**-125  # of what powers of e and 2 are; below it they are 0
+
+
+def above_least(function: Callable[..., Any]) -> Callable[..., Any]:
+    def truth(x: Any) -> Any:
+        exact = function(x)
+        return np.where(exact < LEAST, 0.0, exact)
+
+    return truth
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {  # ours, the truth
-    "exp": (jnp.exp, np.exp),
+    "exp": (jnp.exp, above_least(np.exp)),
     "log": (jnp.log, np.log),
     "sqrt": (jnp.sqrt, np.sqrt),
     "log1p": (jnp.log1p, np.log1p),
     "expm1": (jnp.expm1, np.expm1),
-    "exp2": (jnp.exp2, np.exp2),
+    "exp2": (jnp.exp2, above_least(np.exp2)),
     "tanh": (jnp.tanh, np.tanh),
-    "logistic": (lax.logistic, special.expit),
+    "logistic": (lax.logistic, above_least(special.expit)),
     "erf_inv": (lax.erf_inv, special.erfinv),
     "x**0.75": (lambda x: x**0.75, lambda x: np.sqrt(x) * np.sqrt(np.sqrt(x))),
     "x**1.5": (lambda x: x**1.5, lambda x: x * np.sqrt(x)),

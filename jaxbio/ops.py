@@ -1,7 +1,7 @@
 """Small numerical pieces for code that runs inside the loop: elementwise, sums, nothing else.
 
-No gather, no scatter, no matrix product: on the tiny axes of a bandit a masked sum is faster, and
-its result does not depend on how many runs are played side by side.
+On the tiny axes of a bandit, comparing with every index is faster than looking one up. No matrix
+product: its result depends on how many runs are played side by side.
 """
 
 from __future__ import annotations
@@ -29,9 +29,16 @@ def one_hot(index: Array, size: int) -> Array:
 
 
 def select(values: Array, index: Array) -> Array:
-    """values[index] along the first axis, as a masked sum. values: [n] or [n, ...]; index: []."""
-    mask = one_hot(index, values.shape[0]).reshape(-1, *(1,) * (values.ndim - 1))
-    return jnp.sum(jnp.where(mask, values, jnp.zeros((), values.dtype)), axis=0, dtype=values.dtype)
+    """values[index] along the first axis. values: [n] or [n, ...]; index: [], within range.
+
+    Few values are chosen from one by one, which vectorises; many are looked up.
+    """
+    if values.shape[0] > UNROLLED:
+        return lax.dynamic_index_in_dim(values, index, keepdims=False)
+    found = values[0]
+    for i in range(1, values.shape[0]):
+        found = jnp.where(index == i, values[i], found)
+    return found
 
 
 def choose(condition: Array, new: Any, old: Any) -> Any:
@@ -40,13 +47,21 @@ def choose(condition: Array, new: Any, old: Any) -> Any:
 
 
 def sum_by(index: Array, values: Array, size: int) -> Array:
-    """[size]: the sum of values[lanes] over the lanes with each index; index: int32 [lanes]."""
+    """[size]: the sum of values[lanes] over the lanes with each index; index: int32 [lanes].
+
+    Lane by lane, so that the sum is the same however many empty lanes there are.
+    """
+
+    def add(total: Array, lane: tuple[Array, Array]) -> tuple[Array, None]:
+        mine, value = lane
+        return jnp.where(one_hot(mine, size), total + value, total), None
+
     zero = jnp.zeros((), values.dtype)
     if index.shape[0] > UNROLLED:
-        return jnp.sum(jnp.where(one_hot(index, size), values, zero), axis=1, dtype=values.dtype)
-    total = jnp.zeros(size, values.dtype)
-    for lane in range(index.shape[0]):
-        total = total + jnp.where(one_hot(index[lane], size), values[lane], zero)
+        return lax.scan(add, jnp.zeros(size, values.dtype), (index, values))[0]
+    total = jnp.where(one_hot(index[0], size), values[0], zero)
+    for lane in range(1, index.shape[0]):
+        total, _ = add(total, (index[lane], values[lane]))
     return total
 
 
@@ -56,12 +71,10 @@ def count_by(index: Array, due: Array, size: int) -> Array:
 
 
 def cumulative(values: Array) -> Array:
-    """Cumulative sums of values [n], on a CPU added one after the other."""
-    if _in_a_loop(values):
+    """Cumulative sums of values [n], added one after the other."""
+    if values.shape[0] > UNROLLED:
         zero = jnp.zeros((), values.dtype)
         return lax.scan(lambda total, x: (total + x, total + x), zero, values)[1]
-    if values.shape[0] > UNROLLED:
-        return jnp.cumsum(values)
     sums = [values[0]]
     for i in range(1, values.shape[0]):
         sums.append(sums[-1] + values[i])
@@ -70,15 +83,10 @@ def cumulative(values: Array) -> Array:
 
 def pick(weights: Array, u: Array) -> Array:
     """An index drawn in proportion to weights [K]: their cumulative sums inverted at u."""
-    if _in_a_loop(weights):
+    if weights.shape[0] > UNROLLED:
         return _pick_in_a_loop(weights, u)
     sums = cumulative(weights)
     return count(u * sums[-1] >= sums[:-1])
-
-
-def _in_a_loop(values: Array) -> bool:
-    """Is a step for each term cheaper? On a GPU each would be a launch."""
-    return values.shape[0] > UNROLLED and jax.default_backend() == "cpu"
 
 
 def _pick_in_a_loop(weights: Array, u: Array) -> Array:

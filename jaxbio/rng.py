@@ -80,7 +80,7 @@ def threefry(key: Any, counter0: Any, counter1: Any) -> tuple[Any, Any]:
             x0 = x0 + x1
             x1 = rotate(x1, by) ^ x0
         x0 = x0 + keys[(i + 1) % 3]
-        x1 = x1 + keys[(i + 2) % 3] + np.uint32(i + 1)
+        x1 = x1 + (keys[(i + 2) % 3] + np.uint32(i + 1))  # of the key alone: known beforehand
     return x0, x1
 
 

@@ -51,7 +51,8 @@ def scan(flat: Flattener, eqn: Any, operands: list[Array]) -> list[Array]:
             return _written_out(flat, eqn, closed, fixed, start, rows, made)
     # Read in every turn: better not computed in every turn.
     fixed = [flat.arrays.cheap(array) for array in fixed]
-    rows = [flat.arrays.in_memory(row) for row in rows]
+    # In a loop, single values cannot be looked up by its counter.
+    rows = [row if isinstance(row, Large) else flat.arrays.in_memory(row) for row in rows]
     with _pinned(flat, [*fixed, *rows]):
         return _in_turns(flat, eqn, closed, fixed, start, rows, made)
 

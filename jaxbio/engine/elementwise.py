@@ -52,6 +52,8 @@ def apply(b: Builder, name: str, params: dict[str, Any], out: Any, args: list[Va
 
 
 def _applied(b: Builder, name: str, params: dict[str, Any], out: Any, args: list[Value]) -> Value:
+    if name in ("max", "min") and _is_float(args[0]):
+        return extreme(b, name, args)
     if name in PLAIN:
         of_flags = args[0].dtype == BOOL
         return b.emit(OF_FLAGS.get(name, PLAIN[name]) if of_flags else PLAIN[name], *args)
@@ -66,6 +68,29 @@ def _applied(b: Builder, name: str, params: dict[str, Any], out: Any, args: list
     if name == "convert_element_type":
         return convert(b, args[0], out)
     return RULES[name](b, params, out, *args)
+
+
+def extreme(b: Builder, name: str, values: list[Value]) -> Value:
+    """The largest or least of floats; NaN if one of them is.
+
+    Two chains apart, so that whoever waits for the number does not wait for the test.
+    """
+    op, found, odd = "upper" if name == "max" else "lower", values[0], None
+    for value in values[1:]:
+        first, second = (value, found) if value.op == "const" else (found, value)
+        found = b.emit(op, first, second)  # of two that cannot be compared, the second
+    unknown = [value for value in values if value.op != "const"]
+    if len(values) == 2 and len(unknown) == 1 and not any(_is_nan(value) for value in values):
+        return found
+    for value in values:
+        is_odd = b.emit("ne", value, value)
+        odd = is_odd if odd is None else b.emit("or", odd, is_odd)
+    assert odd is not None
+    return b.emit("select", odd, b.constant(np.nan, found.dtype), found)
+
+
+def _is_nan(value: Value) -> bool:
+    return value.op == "const" and bool(np.isnan(value.param))
 
 
 def convert(b: Builder, x: Value, out: Any) -> Value:

@@ -15,8 +15,9 @@ import numpy as np
 from jaxbio.engine.program import BOOL, INT32, Builder, Value
 
 FLOAT32 = np.dtype(np.float32)
-# A float32 that is added to it loses its fraction, and is found in the low bits, from 254 on.
-BIASED = 1.5 * 2.0**23 + 254.0
+# A float32 that is added to it loses its fraction, and is found in the low bits, 126 more than it
+# is: shifted to where an exponent stands, they are half of that power of two.
+BIASED = 1.5 * 2.0**23 + 126.0
 
 
 class Number:
@@ -126,32 +127,33 @@ def _less_one(rest: Number) -> Number:
     return series * (rest * rest) + rest
 
 
-def _scaled(x: Number, shifted: Number) -> Number:
-    """x 2^n, in two factors, each of which is a normal number. shifted: BIASED + n."""
-    bits = shifted.bits(INT32)
-    half = bits("lshr", 1)  # of n + 254, twice the exponent of 1
-    return x * half("shl", 23).bits(FLOAT32) * (bits - half)("shl", 23).bits(FLOAT32)
+def _half_power(shifted: Number) -> Number:
+    """2^(n - 1) for -125 <= n <= 128. shifted: BIASED + n."""
+    return shifted.bits(INT32)("shl", 23).bits(FLOAT32)
 
 
 def exp(x: Number) -> Number:
-    """e^x, within 1 ulp."""
-    rest, shifted = _reduced(x("min", 89.0)("max", -104.0))
-    return _scaled(_less_one(rest) + 1.0, shifted)
+    """e^x, within 1 ulp; 0 where it is below 2^-125."""
+    x = x("min", 89.0)
+    rest, shifted = _reduced(x)
+    power = _less_one(rest) + 1.0
+    return Number(x.b, x.other(0.0)).where(
+        x < -86.64339447021484, (power + power) * _half_power(shifted)
+    )
 
 
 def exp2(x: Number) -> Number:
-    """2^x, within 1 ulp."""
-    x = x("min", 129.0)("max", -151.0)
+    """2^x, within 1 ulp; 0 where it is below 2^-125."""
+    x = x("min", 129.0)
     shifted = x + BIASED
-    rest = (x - (shifted - BIASED)) * 0.6931471805599453
-    return _scaled(_less_one(rest) + 1.0, shifted)
+    power = _less_one((x - (shifted - BIASED)) * 0.6931471805599453) + 1.0
+    return Number(x.b, x.other(0.0)).where(x < -125.0, (power + power) * _half_power(shifted))
 
 
 def expm1(x: Number) -> Number:
     """e^x - 1, within 2 ulp."""
     rest, shifted = _reduced(x("min", 89.0)("max", -18.0))
-    # Half of it, as 2^128 is not a number: 2^(n - 1) (e^rest - 1) + (2^(n - 1) - 1/2).
-    scale = (shifted.bits(INT32) - 128)("shl", 23).bits(FLOAT32)
+    scale = _half_power(shifted)
     half = _less_one(rest) * scale + (scale - 0.5)
     return (half + half).where(x("abs") > 2.0**-24, x)
 
@@ -183,14 +185,14 @@ def log1p(x: Number) -> Number:
 
 
 def tanh(x: Number) -> Number:
-    """Within 4 ulp."""
+    """Within 3 ulp."""
     less = expm1(x("abs") * -2.0)
     found = -less / (less + 2.0)
     return found.where(x > 0.0, -found).where(x("abs") > 2.0**-24, x)
 
 
 def logistic(x: Number) -> Number:
-    """1 / (1 + e^-x), within 2 ulp."""
+    """1 / (1 + e^-x), within 3 ulp; 0 where it is below 2^-125."""
     power = exp(-x("abs"))
     return Number(x.b, x.other(1.0)).where(x >= 0.0, power) / (power + 1.0)
 

@@ -112,6 +112,8 @@ FOLDED: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "min": np.minimum,
     "max": np.maximum,
+    "lower": lambda a, b: a if a < b else b,
+    "upper": lambda a, b: a if a > b else b,
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,

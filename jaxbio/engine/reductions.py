@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxbio.engine.arrays import Array, Arrays, Index, dtype_of, is_small
-from jaxbio.engine.elementwise import combine, convert
+from jaxbio.engine.elementwise import combine, convert, extreme
 from jaxbio.engine.program import BOOL, Value
 from jaxbio.engine.shapes import Rule
 
@@ -61,6 +61,8 @@ def _folded(a: Arrays, name: str, shape: list[int], entry: Any, dtype: np.dtype)
     """All entries put together, in their order."""
     if a.is_written_out(shape) and math.prod(shape):  # without a first number of their own
         values = [entry(a.known_index(known)) for known in np.ndindex(*shape)]
+        if name in ("reduce_max", "reduce_min") and dtype.kind == "f":
+            return extreme(a.b, name.removeprefix("reduce_"), values)
         total = values[0]
         for value in values[1:]:
             total = combine(a.b, name, total, value)

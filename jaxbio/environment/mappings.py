@@ -275,6 +275,7 @@ def invert(cumulative: Array, action: Array, u: Array, num_states: Array) -> Arr
     last one ends at 1, so a search that is over stays where it is).
     """
     if math.prod(cumulative.shape) <= SMALL:
+        cumulative = cumulative[:, :-1]  # the last piece is where no other is
         real = lax.iota(jnp.int32, cumulative.shape[1]) < num_states - 1
         return count(real & (u >= select(cumulative, action)))
     entries, row = cumulative.reshape(-1), action * cumulative.shape[1]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 
 from jaxbio.core import Array, Known, float_dtype, pytree, static
-from jaxbio.ops import Means, Sum, means_add, means_value, one_hot, select
+from jaxbio.ops import Means, Sum, means_add, means_value, select
 
 ESTIMATORS = ("lcb", "mean")
 RADII = ("horizon", "anytime")
@@ -28,19 +29,35 @@ class Estimator:
 
     def value(self, means: Means) -> Array:
         """[n]: the estimates, 0 where nothing has been seen."""
-        mean = means_value(means)
         if self.kind == "mean":
-            return mean
-        lower = jnp.maximum(0.0, mean - self.reach(means.count))
+            return means_value(means)
+        share = self._share(means.count)  # one division serves the mean and its radius
+        lower = jnp.maximum(0.0, means.sum.total * share - self._reach(share))
         return jnp.where(means.count > 0, lower, 0.0)
 
     def reach(self, count: Array) -> Array:
         """[n]: how far the mean of `count` [n] losses may lie from the truth, epsilon / 2."""
-        number = jnp.maximum(count, 1).astype(self.log_term.dtype)
+        return self._reach(self._share(count))
+
+    def _share(self, count: Array) -> Array:
+        """[n]: of one loss in a mean of so many."""
+        return 1.0 / jnp.maximum(count, 1).astype(self.log_term.dtype)
+
+    def _reach(self, share: Array) -> Array:
         log_term = self.log_term
         if self.radius == "anytime":
-            log_term = log_term + 2.0 * jnp.log(number)
-        return self.radius_scale * jnp.sqrt(log_term / (2.0 * number))
+            log_term = log_term - 2.0 * jnp.log(share)
+        return self.radius_scale * jnp.sqrt(0.5 * log_term * share)
+
+    def _by_state(self, means: Means, state: Array) -> Array:
+        """[lanes]: the estimates of the states [lanes]; of every state where these are fewer."""
+        if state.shape[0] < means.count.shape[0]:
+            counts, totals = jax.vmap(lambda s: (select(means.count, s), select(means.sum.total, s)))(
+                state
+            )
+            return self.value(Means(counts, Sum(totals, jnp.zeros_like(totals))))
+        values = self.value(means)
+        return jax.vmap(lambda s: select(values, s))(state)
 
     def lanes(
         self, before: Means, after: Means, state: Array, loss: Array, arrived: Array, waited: Array
@@ -54,7 +71,7 @@ class Estimator:
         lane, each estimate with its own loss and those of earlier lanes.
         """
         if self.ordering == "together":
-            return _by_state(self.value(after), state)
+            return self._by_state(after, state)
         means = means_add(before, state, loss, arrived & ~waited)
         values = []
         for lane in range(state.shape[0]):
@@ -66,13 +83,6 @@ class Estimator:
             )
             values.append(self.value(here))
         return jnp.concatenate(values)
-
-
-def _by_state(values: Array, state: Array) -> Array:
-    """values [S] looked up at state [lanes]."""
-    mask = one_hot(state, values.shape[0])
-    masked = jnp.where(mask, values[:, None], jnp.zeros((), values.dtype))
-    return jnp.sum(masked, axis=0, dtype=values.dtype)
 
 
 def estimator(

@@ -62,13 +62,18 @@ def num_actions(state: Any) -> int:
 
 def gaps(cumulative: Sum) -> Array:
     """[K]: L-hat relative to its minimum, with the bits that float32 sums keep aside."""
-    rough = (cumulative.total - jnp.min(cumulative.total)) - cumulative.error
+    rough = _rough_gaps(cumulative)
     return rough - jnp.min(rough)
 
 
+def _rough_gaps(cumulative: Sum) -> Array:
+    """[K]: L-hat relative to its minimum but for a rounding error of that."""
+    return (cumulative.total - jnp.min(cumulative.total)) - cumulative.error
+
+
 def weights(cumulative: Sum, rate: Array) -> Array:
-    """[K]: exp(-rate L-hat), 1 for the best action."""
-    return jnp.exp(-rate * gaps(cumulative))
+    """[K]: exp(-rate L-hat) up to a factor: about 1 for the best action."""
+    return jnp.exp(-rate * _rough_gaps(cumulative))
 
 
 def add_losses(cumulative: Sum, arrivals: Arrivals, weight: Array) -> Sum:
@@ -132,7 +137,8 @@ class DAdaExp3:
         rate = self.rate(state, t)
         w = weights(state.cumulative, rate)
         action = pick(w, u)
-        weight = 1.0 / (select(w, action) / jnp.sum(w) + rate)
+        total = jnp.sum(w)
+        weight = total / (select(w, action) + rate * total)  # 1 / (p + gamma)
         return action, ExponentialTicket(weight, t if self.skipping else None)
 
     def learn(

@@ -7,6 +7,7 @@ CPU, whatever its vectors are. Numbers lie in memory with the runs of a vector s
 from __future__ import annotations
 
 from collections import ChainMap
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from jaxbio.engine.program import (
 )
 
 WIDTH = 32  # runs of a vector: two registers of the longest kind, so that one hides the other
+AT_ONCE = 8  # runs whose entries in memory are looked up together
 WORD = 4  # bytes of every number in memory; flags take as much
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 F32, BYTE, VOID = ir.FloatType(), ir.IntType(8), ir.VoidType()
@@ -119,11 +121,11 @@ class Emitter:
             place = self.b.mul(self.b.sext(self.get(index), I64), ir.Constant(I64, row))
             return self.read(self.address(base, place), memory.dtype, memory.per_run)
         kind = stored_type(memory.dtype)
-        found: Any = ir.Constant(ir.VectorType(kind, WIDTH), ir.Undefined)
-        for run, place in enumerate(self.places(index, memory)):
+        together = self.aside()
+        for run, place in self.places(index, memory):
             number = self.b.load(self.address(base, place), typ=kind)
-            found = self.b.insert_element(found, number, ir.Constant(I32, run))
-        return self.b.trunc(found, vector_type(BOOL)) if memory.dtype == BOOL else found
+            self.b.store(number, self.address(together, run * WORD)).align = WORD
+        return self.read(together, memory.dtype, True)
 
     def store(self, value: Value) -> None:
         memory, (index, new) = value.param, value.args
@@ -133,25 +135,48 @@ class Emitter:
             place = self.b.mul(self.b.sext(self.get(index), I64), ir.Constant(I64, row))
             self.write(self.address(base, place), number, memory.dtype)
             return
-        if memory.dtype == BOOL:
-            number = self.b.zext(number, ir.VectorType(I32, WIDTH))
-        for run, place in enumerate(self.places(index, memory)):
-            one = self.b.extract_element(number, ir.Constant(I32, run))
-            self.b.store(one, self.address(base, place), align=WORD)
+        kind, apart = stored_type(memory.dtype), self.put_aside(number, memory.dtype)
+        for run, place in self.places(index, memory):
+            one = self.b.load(self.address(apart, run * WORD), typ=kind)
+            self.b.store(one, self.address(base, place)).align = WORD
 
-    def places(self, index: Value, memory: Memory) -> list[Any]:
-        """Byte offsets of the entry of every run."""
+    def places(self, index: Value, memory: Memory) -> Iterator[tuple[int, Any]]:
+        """Every run, and the byte offset of its entry."""
+        row, beyond = WORD * (WIDTH if memory.per_run else 1), 0
+        if index.op == "add" and index.args[1].op == "const" and id(index.args[0]) in self.found:
+            # Neighbours share their offsets.
+            index, beyond = index.args[0], int(index.args[1].param) * row
         key = ("places", id(index), memory.per_run)
         if key not in self.found:
-            row = WORD * (WIDTH if memory.per_run else 1)
-            vector, places = self.get(index), []
-            for run in range(WIDTH):
-                one = self.b.sext(self.b.extract_element(vector, ir.Constant(I32, run)), I64)
-                own = WORD * run if memory.per_run else 0
-                offset = self.b.mul(one, ir.Constant(I64, row))
-                places.append(self.b.add(offset, ir.Constant(I64, own)))
-            self.found[key] = places
-        return self.found[key]
+            factor = ir.Constant(ir.VectorType(I32, WIDTH), [row.bit_length() - 1] * WIDTH)
+            own = [WORD * run if memory.per_run else 0 for run in range(WIDTH)]
+            offsets = self.b.shl(self.vector(index), factor)
+            offsets = self.b.add(offsets, ir.Constant(ir.VectorType(I32, WIDTH), own))
+            self.found[key] = self.put_aside(offsets, np.dtype(np.int32))
+        for run in range(WIDTH):
+            if run % AT_ONCE == 0:
+                self.barrier()  # else more offsets are read ahead than there are registers
+            one = self.b.load(self.address(self.found[key], run * WORD), typ=I32)
+            yield run, self.b.add(self.b.zext(one, I64), ir.Constant(I64, beyond))
+
+    def aside(self) -> Any:
+        """A place in memory for a vector, to go from all runs to each of them and back."""
+        self.layout.scratch_bytes += WORD * WIDTH
+        return self.address(self.scratch, self.layout.scratch_bytes - WORD * WIDTH)
+
+    def put_aside(self, vector: Any, dtype: np.dtype) -> Any:
+        """Write a vector where its numbers can be read one by one: through memory, because taking
+        them out of a register costs more. The barrier keeps LLVM from seeing through it.
+        """
+        place = self.aside()
+        self.write(place, vector, dtype)
+        self.barrier()
+        return place
+
+    def barrier(self) -> None:
+        """LLVM moves no access to memory across it; it is no instruction."""
+        nothing = ir.InlineAsm(ir.FunctionType(VOID, []), "", "~{memory}", side_effect=True)
+        self.b.call(nothing, [])
 
     # --- values
 
@@ -197,7 +222,10 @@ class Emitter:
         return self.b.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(I32, WIDTH), None))
 
     def region(self, region: Region) -> None:
-        for value in region.values:
+        self.values(region.values)
+
+    def values(self, values: Iterable[Value]) -> None:
+        for value in values:
             if id(value) not in self.live or value.op in ("const", "result", "param"):
                 continue
             if value.op == "store":
@@ -237,6 +265,8 @@ class Emitter:
             return b.fneg(args[0]) if is_float else b.neg(args[0])
         if op == "not":
             return b.not_(args[0])
+        if op in ("lower", "upper"):
+            return b.select(b.fcmp_ordered("<" if op == "lower" else ">", *args), *args)
         if op in ("max", "min"):
             return self.extreme(op, args, dtype, value)
         if op == "convert":
