@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import jaxbio as jb
-from jaxbio import rng, sizing
+from jaxbio import rng
 from jaxbio.core import ignores_empty_lanes
+from jaxbio.engine import sizing
 
 HORIZON = 40
 MAPPING = jb.StochasticMapping([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])

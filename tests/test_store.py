@@ -23,7 +23,8 @@ import pytest
 from sweeping import BLOCKS, SMALL, blocks_in, same, small, small_alone, utility
 
 import jaxbio as jb
-from jaxbio import blocks, files
+from jaxbio import files
+from jaxbio.engine import player
 from jaxbio.grid import describe, make_grid
 from jaxbio.store import Store, checked_path, part
 
@@ -653,8 +654,8 @@ def test_a_long_run_goes_on_from_its_middle(
 ) -> None:
     options = LONG | {"axes": {"delay": [delay]}}
     if delay is RANDOM:
-        monkeypatch.setattr("jaxbio.sizing.ring_sizes", lambda *_: (16, 2))
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+        monkeypatch.setattr("jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 2))
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     expected = small(**options)
     played.clear()
     interrupted(monkeypatch, 4, store=tmp_path, **options)
@@ -668,7 +669,7 @@ def test_a_long_run_goes_on_from_its_middle(
 
 
 def test_a_torn_checkpoint_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     interrupted(monkeypatch, 4, store=tmp_path, **LONG)
     torn(tmp_path / "unfinished" / "0000000.npz")
     with monkeypatch.context() as patch:
@@ -682,7 +683,7 @@ def test_a_torn_checkpoint_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_checkpoint_of_another_program_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     interrupted(monkeypatch, 4, store=tmp_path, **LONG)
     load = Store.load_progress
     for change in (
@@ -701,7 +702,7 @@ def test_a_checkpoint_of_another_program_is_named(
 def test_a_block_that_another_process_saves_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     expected = small(store=tmp_path / "other", **LONG)
     stretches: list[int] = []
 
@@ -718,7 +719,7 @@ def test_a_block_that_another_process_saves_is_given_up(
 def test_checkpoints_are_no_more_frequent_than_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     saved: list[int] = []
     monkeypatch.setattr(Store, "save_progress", lambda self, number, _: saved.append(number))
     small(store=tmp_path / "often", **LONG)
@@ -742,9 +743,9 @@ def test_a_run_that_needs_more_lanes_is_played_again(
 ) -> None:
     """With a store and checkpoints as without."""
     options = LONG | {"axes": {"delay": [RANDOM]}}
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     monkeypatch.setattr(
-        "jaxbio.sizing.ring_sizes", lambda *_: (16, 2)
+        "jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 2)
     )  # enough: 8 or 9 rounds late
     expected = small(**options)
     compiled = blocks.compile_player
@@ -754,7 +755,7 @@ def test_a_run_that_needs_more_lanes_is_played_again(
         "compile_player",
         lambda game, *rest: tried.append(game.lanes) or compiled(game, *rest),
     )
-    monkeypatch.setattr("jaxbio.sizing.ring_sizes", lambda *_: (16, 1))
+    monkeypatch.setattr("jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 1))
     same(small(store=tmp_path, **options), expected)
     assert tried == [2]
 

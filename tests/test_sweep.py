@@ -24,7 +24,7 @@ from jaxbio import dataset, netcdf
 from jaxbio.grid import group, make_grid
 from jaxbio.moments import merged, moments
 from jaxbio.playing import _Tally
-from jaxbio.rollout import begin
+from jaxbio.engine.round import begin
 from jaxbio.schedule import Job, cut, make_blocks
 from jaxbio.store import Store
 
