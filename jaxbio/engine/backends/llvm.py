@@ -7,7 +7,7 @@ CPU, whatever its vectors are. Numbers lie in memory with the runs of a vector s
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -219,7 +219,10 @@ class Emitter:
         return self.b.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(I32, WIDTH), None))
 
     def region(self, region: Region) -> None:
-        for value in region.values:
+        self.values(region.values)
+
+    def values(self, values: Iterable[Value]) -> None:
+        for value in values:
             if id(value) not in self.live or value.op in ("const", "result", "param"):
                 continue
             if value.op == "store":

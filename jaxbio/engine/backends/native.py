@@ -29,7 +29,7 @@ from jaxbio.engine.backends.llvm import (
     stored_type,
 )
 from jaxbio.engine.game_program import GameProgram
-from jaxbio.engine.program import inner_regions, live_values
+from jaxbio.engine.program import Region, Value, inner_regions, live_values
 
 ALIGNED = "alignstack(64)"
 _lock = threading.Lock()  # LLVM's own tables are not made for several threads
@@ -109,10 +109,14 @@ def _table(module: ir.Module, number: int, data: np.ndarray) -> ir.GlobalVariabl
 
 
 def _rounds(program: GameProgram, emitter: Emitter) -> None:
-    """Rounds first to last, with the scalars of the carry in registers."""
+    """Rounds first to last, with the scalars of the carry in registers.
+
+    What a round draws depends on its number and the run's key alone. It is computed a round ahead,
+    in between the operations of the round before: a processor that waits for one does the other.
+    """
     b, function, carried = emitter.b, emitter.function, program.carry.scalars
     first, last = function.args[4:]
-    row = WORD * WIDTH
+    row, region = WORD * WIDTH, program.parts["round"]
     start = [
         emitter.read(emitter.address(emitter.state, place * row), dtype, True)
         for place, (_, _, dtype) in enumerate(carried)
@@ -120,14 +124,27 @@ def _rounds(program: GameProgram, emitter: Emitter) -> None:
     params = _params(program)
     for value in params["number"] + params["key"]:
         emitter.get(value)
+    drawn, handed = _ahead(region, emitter.live)
+    ahead = [value for value in region.values if id(value) in drawn]
+
+    def draw(t: Any, values: Any) -> list[Any]:
+        outer, emitter.found = emitter.found, emitter.found.new_child()
+        for value in params["round"]:
+            emitter.found[id(value)] = t
+        emitter.values(values)
+        found = [emitter.get(value) for value in handed]
+        emitter.found = outer
+        return found
+
+    drawn_first = draw(first, ahead)
     entry = b.block
     head, body, after = (function.append_basic_block(n) for n in ("rounds", "round", "end"))
     b.branch(head)
     b.position_at_end(head)
     t = b.phi(I32)
     t.add_incoming(first, entry)
-    phis = [b.phi(value.type) for value in start]
-    for phi, value in zip(phis, start, strict=True):
+    phis = [b.phi(value.type) for value in (*start, *drawn_first)]
+    for phi, value in zip(phis, (*start, *drawn_first), strict=True):
         phi.add_incoming(value, entry)
     b.cbranch(b.icmp_signed("<=", t, last), body, after)
     b.position_at_end(body)
@@ -136,16 +153,72 @@ def _rounds(program: GameProgram, emitter: Emitter) -> None:
         emitter.found[id(value)] = t
     for value in params["carry"]:
         emitter.found[id(value)] = phis[value.param[1]]
-    emitter.region(program.parts["round"])
-    results = [emitter.vector(value) for value in program.parts["round"].results]
-    t.add_incoming(b.add(t, ir.Constant(I32, 1)), b.block)
+    for value, phi in zip(handed, phis[len(start) :], strict=True):
+        emitter.found[id(value)] = phi
+    own = [value for value in region.values if id(value) not in drawn]
+    following = b.add(t, ir.Constant(I32, 1))
+    outer = emitter.found
+    next_found = emitter.found.parents.new_child()
+    for value in params["round"]:
+        next_found[id(value)] = following
+    done = 0
+    total = max(1, len(own))
+    for number, value in enumerate(own, 1):
+        emitter.values([value])
+        upto = number * len(ahead) // total
+        if upto > done:
+            emitter.found = next_found
+            emitter.values(ahead[done:upto])
+            emitter.found = outer
+            done = upto
+    results = [emitter.vector(value) for value in region.results]
+    emitter.found = next_found
+    results += [emitter.get(value) for value in handed]
+    t.add_incoming(following, b.block)
     for phi, value in zip(phis, results, strict=True):
         phi.add_incoming(value, b.block)
     b.branch(head)
     b.position_at_end(after)
-    for place, (phi, (_, _, dtype)) in enumerate(zip(phis, carried, strict=True)):
+    for place, (phi, (_, _, dtype)) in enumerate(zip(phis, carried, strict=False)):
         emitter.write(emitter.address(emitter.state, place * row), phi, dtype)
     b.ret_void()
+
+
+def _ahead(region: Region, live: set[int]) -> tuple[set[int], list[Value]]:
+    """The values of every run that depend on nothing but the round, the key and the numbers of the
+    game, and those of them that others look at.
+    """
+    drawn: set[int] = set()
+
+    def known(value: Value) -> bool:
+        if value.op == "param":
+            return value.param is not None and value.param[0] != "carry"
+        return value.op == "const" or id(value) in drawn
+
+    for value in region.values:
+        pure = value.op not in ("load", "store", "loop", "switch", "result", "const", "most", "any")
+        if id(value) in live and pure and all(known(arg) for arg in value.args):
+            drawn.add(id(value))
+    handed: dict[int, Value] = {}
+
+    def look(region: Region) -> None:
+        for value in region.values:
+            if id(value) in drawn or id(value) not in live:
+                continue
+            control = value.param if value.op in ("loop", "switch") else None
+            more = [*getattr(control, "initial", []), *([control.index] if hasattr(control, "index") else [])]
+            for arg in (*value.args, *more):
+                if id(arg) in drawn:
+                    handed[id(arg)] = arg
+            if control is not None:
+                for inner in inner_regions(control):
+                    look(inner)
+        for value in region.results:
+            if id(value) in drawn:
+                handed[id(value)] = value
+
+    look(region)
+    return drawn, list(handed.values())
 
 
 def _params(program: GameProgram) -> dict[str, list[Any]]:
