@@ -13,7 +13,9 @@ import jaxbio as jb
 from jaxbio import rng
 from jaxbio.core import ignores_empty_lanes
 from jaxbio.engine import sizing
+from jaxbio.engine.backends.choice import SLOWER
 
+BY_VMAP = f"default:{SLOWER}"
 HORIZON = 40
 MAPPING = jb.StochasticMapping([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
 LOSSES = jb.BernoulliLosses([0.1, 0.8])
@@ -109,11 +111,13 @@ class CountsLanes(Uniform):
         return {"seen": state["seen"] + (arrivals.play.loss + shown).mean()}, None
 
 
+@pytest.mark.filterwarnings(BY_VMAP)  # keys
 @pytest.mark.parametrize("learner", [CallsCut(), PlainNumbers(), OwnKey(), CountsLanes()])
 def test_a_learner_of_the_users_plays_everywhere_alike(learner: Any) -> None:
     assert_played_alike(RANDOM, learner, "seen")
 
 
+@pytest.mark.filterwarnings(BY_VMAP)
 def test_typed_keys_play_in_two_kinds_of_random_generators() -> None:
     @jb.pytree
     class OtherKey(OwnKey):
@@ -377,7 +381,7 @@ def test_what_longest_returns_is_checked(longest: Any, error: type[Exception]) -
 
 
 def test_delays_without_a_longest_are_longer_than_the_game() -> None:
-    assert jb.ring_sizes(jb.Environment(MAPPING, LOSSES, Longer(float("inf"))), 300)[0] == 1024  # type: ignore
+    assert jb.ring_sizes(jb.Environment(MAPPING, LOSSES, Longer(float("inf"))), 300)[0] == 512  # type: ignore
 
 
 @jb.pytree
