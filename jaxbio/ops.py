@@ -47,13 +47,21 @@ def choose(condition: Array, new: Any, old: Any) -> Any:
 
 
 def sum_by(index: Array, values: Array, size: int) -> Array:
-    """[size]: the sum of values[lanes] over the lanes with each index; index: int32 [lanes]."""
+    """[size]: the sum of values[lanes] over the lanes with each index; index: int32 [lanes].
+
+    Lane by lane, so that the sum is the same however many empty lanes there are.
+    """
+
+    def add(total: Array, lane: tuple[Array, Array]) -> tuple[Array, None]:
+        mine, value = lane
+        return jnp.where(one_hot(mine, size), total + value, total), None
+
     zero = jnp.zeros((), values.dtype)
     if index.shape[0] > UNROLLED:
-        return jnp.sum(jnp.where(one_hot(index, size), values, zero), axis=1, dtype=values.dtype)
-    total = jnp.zeros(size, values.dtype)
-    for lane in range(index.shape[0]):
-        total = jnp.where(one_hot(index[lane], size), total + values[lane], total)
+        return lax.scan(add, jnp.zeros(size, values.dtype), (index, values))[0]
+    total = jnp.where(one_hot(index[0], size), values[0], zero)
+    for lane in range(1, index.shape[0]):
+        total, _ = add(total, (index[lane], values[lane]))
     return total
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from jax import lax
 
 from jaxbio.engine import functions
 from jaxbio.engine.functions import OF_FLOAT32, Number
@@ -170,7 +171,7 @@ def _select_n(b: Builder, params: Any, out: Any, which: Value, *cases: Value) ->
 
 
 def _round(b: Builder, params: Any, out: Any, x: Value) -> Value:
-    even = "EVEN" in str(params["rounding_method"])
+    even = params["rounding_method"] == lax.RoundingMethod.TO_NEAREST_EVEN
     return (functions.round_even if even else functions.round_away)(Number(b, x)).value
 
 

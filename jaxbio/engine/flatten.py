@@ -208,8 +208,8 @@ class Flattener:
                 for i in range(len(made))
             ]
         else:
-            rows[:] = [
-                self.arrays.in_memory(row, var.aval.dtype)
+            rows[:] = [  # in a loop, values cannot be looked up by its counter
+                row if isinstance(row, Large) else self.arrays.in_memory(row, var.aval.dtype)
                 for row, var in zip(rows, eqn.invars[consts + carries :], strict=True)
             ]
             outs = [self.b.new_memory(max(1, math.prod(v.aval.shape)), v.aval.dtype)

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbio.core import Array, Arrivals, Play
+from jaxbio.core import Array, Arrivals, Play, float_dtype
 from jaxbio.engine.marks import most_of_block
 
 MAX_LANES = 1 << 16
@@ -65,7 +65,8 @@ class Codec(NamedTuple):
         groups: dict[Any, list[Array]] = {}
         for leaf, bits in zip(jax.tree.leaves(play), self.bits, strict=True):
             if bits:
-                shared = shared | (leaf.astype(jnp.int32) << shift)
+                whole = leaf > 0 if leaf.dtype == float_dtype() else leaf  # a loss of 0 or 1
+                shared = shared | (whole.astype(jnp.int32) << shift)
                 shift += bits
             else:
                 word = _to_word(leaf)
@@ -141,11 +142,17 @@ def _slot(t: Array, depth: int) -> Array:
 
 
 def _at(array: Array, index: Array) -> Array:
-    return lax.dynamic_index_in_dim(array, index, keepdims=False)
+    """array[index] along the first axis; the index is not negative."""
+    start, size = _first(array, index), (1, *array.shape[1:])
+    return lax.dynamic_slice(array, start, size).reshape(array.shape[1:])
 
 
 def _put(array: Array, value: Array, index: Array) -> Array:
-    return lax.dynamic_update_index_in_dim(array, value, index, 0)
+    return lax.dynamic_update_slice(array, value[None], _first(array, index))
+
+
+def _first(array: Array, index: Array) -> tuple[Array, ...]:
+    return (index, *(jnp.zeros_like(index) for _ in array.shape[1:]))
 
 
 def number_due(ring: Ring, t: Array, delay: Array, depth: int) -> Array:

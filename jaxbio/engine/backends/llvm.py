@@ -142,19 +142,21 @@ class Emitter:
 
     def places(self, index: Value, memory: Memory) -> Iterator[tuple[int, Any]]:
         """Every run, and the byte offset of its entry."""
+        row, beyond = WORD * (WIDTH if memory.per_run else 1), 0
+        if index.op == "add" and index.args[1].op == "const":  # neighbours share their offsets
+            index, beyond = index.args[0], int(index.args[1].param) * row
         key = ("places", id(index), memory.per_run)
         if key not in self.found:
-            row = WORD * (WIDTH if memory.per_run else 1)
             factor = ir.Constant(ir.VectorType(I32, WIDTH), [row.bit_length() - 1] * WIDTH)
             own = [WORD * run if memory.per_run else 0 for run in range(WIDTH)]
-            offsets = self.b.shl(self.get(index), factor)
+            offsets = self.b.shl(self.vector(index), factor)
             offsets = self.b.add(offsets, ir.Constant(ir.VectorType(I32, WIDTH), own))
             self.found[key] = self.put_aside(offsets, np.dtype(np.int32))
         for run in range(WIDTH):
             if run % AT_ONCE == 0:
                 self.barrier()  # else more offsets are read ahead than there are registers
             one = self.b.load(self.address(self.found[key], run * WORD), typ=I32)
-            yield run, self.b.zext(one, I64)
+            yield run, self.b.add(self.b.zext(one, I64), ir.Constant(I64, beyond))
 
     def aside(self) -> Any:
         """A place in memory for a vector, to go from all runs to each of them and back."""
