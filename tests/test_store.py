@@ -94,6 +94,27 @@ def test_workers_progress_and_processes_are_not_settings(store: Path) -> None:
     same(small(store=store, workers=3, checkpoint=1, processes=(1, 4)), small_alone())
 
 
+def test_who_plays_is_a_setting_and_part_of_the_result(store: Path) -> None:
+    """Back-ends agree to rounding only: a store has the blocks of one."""
+    assert small_alone().attrs["backend"] == "llvm"
+    same(small(store=store, backend="llvm"), small_alone())  # who plays by itself
+    with pytest.raises(ValueError, match="backend: was 'llvm', is now 'vmap'"):
+        small(store=store, backend="vmap")
+
+
+@pytest.mark.parametrize("delay", [9, jb.UniformDelay(8, 9)], ids=["fixed", "random"])
+def test_a_long_run_of_vmap_goes_on_from_its_middle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delay: Any
+) -> None:
+    options = LONG | {"axes": {"delay": [delay]}, "backend": "vmap"}
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
+    expected = small(**options)
+    assert expected.attrs["backend"] == "vmap"
+    interrupted(monkeypatch, 4, store=tmp_path, **options)
+    assert [file.name for file in (tmp_path / "unfinished").iterdir()] == ["0000000.npz"]
+    same(small(store=tmp_path, **options), expected)
+
+
 def test_the_order_of_learners_and_axes_is_no_setting(
     tmp_path: Path, played: list[tuple[int, int]]
 ) -> None:
@@ -687,14 +708,16 @@ def test_a_checkpoint_of_another_program_is_named(
     interrupted(monkeypatch, 4, store=tmp_path, **LONG)
     load = Store.load_progress
     for change in (
-        lambda arrays: {name: x for name, x in arrays.items() if name != "carry.number"},
-        lambda arrays: arrays | {"carry.number": arrays["carry.number"].astype(np.int64)},
-        lambda arrays: arrays | {"carry.number": arrays["carry.number"][:1]},
+        lambda arrays: {name: x for name, x in arrays.items() if name != "state.0"},
+        lambda arrays: {name: x for name, x in arrays.items() if name != "curve.loss"},
+        lambda arrays: arrays | {"state.1": arrays["state.0"]},
+        lambda arrays: arrays | {"state.0": arrays["state.0"].astype(np.int64)},
+        lambda arrays: arrays | {"state.0": arrays["state.0"][:, 1:]},
     ):
         with monkeypatch.context() as patch:
             patch.setattr(Store, "load_progress", lambda *args, c=change: c(load(*args)))
             with pytest.raises(
-                ValueError, match=r"0000000\.npz is the state of another program \(carry\.number"
+                ValueError, match=r"0000000\.npz is the state of another program \(\d arrays"
             ):
                 small(store=tmp_path, **LONG)
 
@@ -748,10 +771,10 @@ def test_a_run_that_needs_more_lanes_is_played_again(
         "jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 2)
     )  # enough: 8 or 9 rounds late
     expected = small(**options)
-    compiled = blocks.compile_player
+    compiled = player.compile_player
     tried: list[int] = []
     monkeypatch.setattr(
-        blocks,
+        player,
         "compile_player",
         lambda game, *rest: tried.append(game.lanes) or compiled(game, *rest),
     )

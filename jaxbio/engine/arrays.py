@@ -223,4 +223,3 @@ def within(value: Value, highest: int, depth: int = 8) -> bool:
     if value.op == "lshr" and inner[1].op == "const" and 0 < int(inner[1].param) < 32:
         return (0xFFFFFFFF >> int(inner[1].param)) <= highest
     return False
-

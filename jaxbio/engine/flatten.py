@@ -463,7 +463,8 @@ def _check(eqn: Any, known: Any) -> None:
 
 
 def _is_number(aval: Any) -> bool:
-    return hasattr(aval, "dtype") and isinstance(aval.dtype, np.dtype) and (
-        elementwise.is_understood(aval.dtype)
+    return (
+        hasattr(aval, "dtype")
+        and isinstance(aval.dtype, np.dtype)
+        and (elementwise.is_understood(aval.dtype))
     )
-

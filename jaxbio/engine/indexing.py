@@ -282,7 +282,9 @@ def gather(a: Arrays, eqn: Any, x: Array, indices: Array) -> list[Array]:
             for d, place in enumerate(places)
         ]
         value = a.at(x, tuple(places))
-        return a.b.emit("select", inside, value, a.b.constant(filling, out.dtype)) if fills else value
+        return (
+            a.b.emit("select", inside, value, a.b.constant(filling, out.dtype)) if fills else value
+        )
 
     return [a.made(out.shape, out.dtype, at, x, indices)]
 
@@ -464,7 +466,11 @@ def reduce_(a: Arrays, eqn: Any, x: Array) -> list[Array]:
         return a.at(x, tuple(places[d] for d in range(len(x.shape))))
 
     def at(index: Index) -> Value:
-        if name in ("reduce_max", "reduce_min") and x_dtype(x).kind == "f" and math.prod(over) <= 16:
+        if (
+            name in ("reduce_max", "reduce_min")
+            and x_dtype(x).kind == "f"
+            and math.prod(over) <= 16
+        ):
             every = [entry(index, _known(a, *inner)) for inner in np.ndindex(*over)]
             return extreme(a.b, name.removeprefix("reduce_"), every)
 
@@ -499,7 +505,10 @@ def arg_extreme(a: Arrays, eqn: Any, x: Array) -> list[Array]:
             if value.dtype.kind == "f":
                 odd = a.b.emit("ne", value, value)
                 wins = a.b.emit("or", wins, a.b.emit("and", odd, a.b.emit("eq", best[0], best[0])))
-            return [a.b.emit("select", wins, new, old) for new, old in zip((value, i), best, strict=True)]
+            return [
+                a.b.emit("select", wins, new, old)
+                for new, old in zip((value, i), best, strict=True)
+            ]
 
         zero = a.number(0)
         first = [a.at(x, (*index[:axis], zero, *index[axis:])), zero]

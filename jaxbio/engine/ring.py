@@ -173,16 +173,12 @@ def read(
     """
     slot, positions = _slot(t, depth), lax.iota(jnp.int32, lanes)
     boxed = min(boxes, lanes)
-    rows = [
-        [_at(word, box * depth + slot) for box in range(boxed)] for word in ring.words
-    ]
+    rows = [[_at(word, box * depth + slot) for box in range(boxed)] for word in ring.words]
     if lanes <= boxes or ring.lists is None:
         return [jnp.stack(row) for row in rows], positions < number
     listed = _read_list(ring.lists, slot, lanes - boxes)
     due = (positions < jnp.minimum(number, boxes)) | (positions >= lanes - (number - boxes))
-    both = [
-        jnp.concatenate([jnp.stack(row), more]) for row, more in zip(rows, listed, strict=True)
-    ]
+    both = [jnp.concatenate([jnp.stack(row), more]) for row, more in zip(rows, listed, strict=True)]
     return both, due
 
 

@@ -250,9 +250,7 @@ def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
     number = ring.number_due(carry.ring, t, acted.delay, known.ring_depth)
     learned, ticket = _learn_what_arrives(game, t, carry, acted, number)
     packed = game.codec.pack(Play(acted.action, acted.state, acted.loss, ticket))
-    slots = ring.file(
-        carry.ring, packed, t, acted.delay, known.horizon, known.ring_depth, boxes
-    )
+    slots = ring.file(carry.ring, packed, t, acted.delay, known.horizon, known.ring_depth, boxes)
     played = Round(acted.action, acted.state, acted.loss, acted.delay, ticket)
     return close(game, t, carry, acted, learned, slots, number), played
 
@@ -263,9 +261,7 @@ def _with_own(arriving: Arrivals, play: Play, due: Array) -> Arrivals:
     return Arrivals(lanes, jnp.concatenate([arriving.due, due[None]]))
 
 
-def _count(
-    facts: Facts, arrived: Array, out_of_range: Array, lost: Array, crowded: Array
-) -> Facts:
+def _count(facts: Facts, arrived: Array, out_of_range: Array, lost: Array, crowded: Array) -> Facts:
     outstanding = facts.outstanding + 1 - arrived
     return Facts(
         outstanding,

@@ -96,7 +96,9 @@ class Emitter:
         kind = ir.VectorType(kind, WIDTH) if vector else kind
         loaded = self.b.load(address, typ=kind)
         loaded.align = 64 if vector else WORD
-        return self.b.trunc(loaded, vector_type(BOOL) if vector else I1) if dtype == BOOL else loaded
+        return (
+            self.b.trunc(loaded, vector_type(BOOL) if vector else I1) if dtype == BOOL else loaded
+        )
 
     def write(self, address: Any, value: Any, dtype: np.dtype) -> None:
         if dtype == BOOL:

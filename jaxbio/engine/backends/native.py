@@ -206,7 +206,10 @@ def _ahead(region: Region, live: set[int]) -> tuple[set[int], list[Value]]:
             if id(value) in drawn or id(value) not in live:
                 continue
             control = value.param if value.op in ("loop", "switch") else None
-            more = [*getattr(control, "initial", []), *([control.index] if hasattr(control, "index") else [])]
+            more = [
+                *getattr(control, "initial", []),
+                *([control.index] if hasattr(control, "index") else []),
+            ]
             for arg in (*value.args, *more):
                 if id(arg) in drawn:
                     handed[id(arg)] = arg
@@ -440,9 +443,11 @@ class Native:
 
 def _words(leaf: Any, dtype: np.dtype) -> np.ndarray:
     array = np.ascontiguousarray(leaf, dtype)
-    return (array.astype(np.uint32) if dtype == bool else array.view(np.uint32)) if (
-        array.ndim
-    ) else _words(array.reshape(1), dtype).reshape(())
+    return (
+        (array.astype(np.uint32) if dtype == bool else array.view(np.uint32))
+        if (array.ndim)
+        else _words(array.reshape(1), dtype).reshape(())
+    )
 
 
 def _typed(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -503,4 +508,3 @@ def aligned(shape: Any, dtype: Any = np.uint8) -> np.ndarray:
     raw = np.zeros(size + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + size].view(dtype).reshape(shape)
-

@@ -83,5 +83,3 @@ def _rows(leaf: np.ndarray) -> list[np.ndarray]:
     """[stops, ..., runs] -> [stops, runs], one for each entry between."""
     flat = leaf.reshape(leaf.shape[0], -1, leaf.shape[-1])
     return [flat[:, i] for i in range(flat.shape[1])]
-
-
