@@ -25,6 +25,9 @@ from jaxbio.core import draws_of, float_dtype
 from jaxbio.engine import player
 from jaxbio.engine.round import as_numbers, begin, make_game, step, summary
 
+# A filter of warnings, for what LLVM's back-end does not know: keys of jax.random, float64.
+BY_VMAP = "default:jaxbio plays this with jax.vmap"
+
 HORIZON = 2000
 LANES = 8  # of a table game: no more losses of older rounds arrive together
 SHALLOW, DEEP = 64, 4096  # rings: one that wraps around many times, one for endless delays

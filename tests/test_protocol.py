@@ -8,14 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import BY_VMAP
 
 import jaxbio as jb
 from jaxbio import rng
 from jaxbio.core import ignores_empty_lanes
 from jaxbio.engine import sizing
-from jaxbio.engine.backends.choice import SLOWER
 
-BY_VMAP = f"default:{SLOWER}"
 HORIZON = 40
 MAPPING = jb.StochasticMapping([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
 LOSSES = jb.BernoulliLosses([0.1, 0.8])

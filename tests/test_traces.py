@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import BY_VMAP
 
 import jaxbio as jb
 from jaxbio.engine import player
@@ -156,7 +157,7 @@ def program(learner: Any) -> player.Player:
 
 def chosen(learner: Any) -> float:
     keys, stops = np.zeros((2, 1), np.uint32), np.array([1], np.int32)
-    return float(player.play_once(program(learner), learner, keys, stops, lambda _: None).curve)
+    return player.play_once(program(learner), learner, keys, stops, lambda _: None).curve.item()
 
 
 @pytest.mark.usefixtures("pk")
@@ -217,6 +218,7 @@ class Random:
         return state, None
 
 
+@pytest.mark.filterwarnings(BY_VMAP)  # of keys
 def test_what_is_set_in_jax_is_part_of_the_code(tmp_path: Path) -> None:
     env = jb.make_environment("paper-stochastic")
     options: Any = {"horizon": 50, "progress": False}
