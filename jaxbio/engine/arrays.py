@@ -67,6 +67,12 @@ def moved(array: Array) -> frozenset[Memory]:
     return array.moved if isinstance(array, Large) else frozenset()
 
 
+def dtype_of(array: Array) -> np.dtype:
+    if isinstance(array, Large):
+        return array.dtype
+    return array.reshape(-1)[0].dtype if array.size else INT32  # of nothing, any
+
+
 def cost(array: Array) -> int:
     return array.cost if isinstance(array, Large) else 0
 
@@ -79,6 +85,14 @@ class Arrays:
 
     def number(self, number: int) -> Value:
         return self.b.constant(number, INT32)
+
+    def known_index(self, numbers: Sequence[int]) -> Index:
+        return tuple(self.number(n) for n in numbers)
+
+    @staticmethod
+    def is_written_out(shape: Sequence[int]) -> bool:
+        """Is a fold over so many entries straight-line code?"""
+        return math.prod(shape) <= LARGE // 4
 
     def known(self, array: np.ndarray) -> np.ndarray:
         """A small array of numbers that are known now."""
@@ -115,16 +129,14 @@ class Arrays:
 
     def at_known(self, array: Array, index: Sequence[int]) -> Value:
         if isinstance(array, Large):
-            return array.at(tuple(self.number(i) for i in index))
+            return array.at(self.known_index(index))
         return array[tuple(index)]
 
-    def view(
-        self, array: Array, shape: Sequence[int], dtype: Any, where: Callable[[Index], Index]
-    ) -> Array:
+    def view(self, array: Array, shape: Sequence[int], where: Callable[[Index], Index]) -> Array:
         """Other places of the same entries. where: from an index of the new array to the old."""
         at = lambda i: self.at(array, where(i))  # noqa: E731
         seen = reads(array)
-        made = Large(tuple(shape), dtype, at, seen, cost(array), moved=seen)
+        made = Large(tuple(shape), dtype_of(array), at, seen, cost(array), moved=seen)
         return self.apart(made) if is_small(shape) else made
 
     def apart(self, array: Array) -> np.ndarray:
@@ -146,6 +158,14 @@ class Arrays:
 
         level(())
 
+    def entries(self, array: Array, body: Callable[[Index, Value], None]) -> None:
+        """body(index, value) for all entries of an array: in loops if it is large."""
+        if isinstance(array, Large):
+            self.each(array.shape, lambda i: body(i, array.at(i)))
+        else:
+            for index, value in zip(np.ndindex(*array.shape), array.reshape(-1), strict=True):
+                body(self.known_index(index), value)
+
     def fold(
         self, shape: Sequence[int], initial: Sequence[Value], body: Callable[..., list[Value]]
     ) -> list[Value]:
@@ -155,7 +175,7 @@ class Arrays:
             if len(index) == len(shape):
                 return body(index, params)
             size = shape[len(index)]
-            if math.prod(shape[len(index) :]) <= LARGE // 4:
+            if self.is_written_out(shape[len(index) :]):
                 for i in range(size):
                     params = level((*index, self.number(i)), params)
                 return params
@@ -163,37 +183,32 @@ class Arrays:
 
         return level((), list(initial))
 
-    def write(self, array: Array, memory: Memory) -> Large:
-        """Fill the memory with the array."""
-        if isinstance(array, Large):
-            self.each(
-                array.shape,
-                lambda i: self.b.store(memory, self.place(i, array.shape), array.at(i)),
-            )
-        else:
-            for i, value in enumerate(array.reshape(-1)):
-                self.b.store(memory, self.number(i), value)
+    def write(self, array: Array, memory: Memory, first: Value | None = None) -> Large:
+        """Fill the memory with the array, from a place on."""
+
+        def put(place: Value, value: Value) -> None:
+            place = place if first is None else self.b.emit("add", first, place)
+            self.b.store(memory, place, value)
+
+        self.entries(array, lambda i, value: put(self.place(i, array.shape), value))
         return self.of_memory(memory, array.shape)
 
-    def in_memory(self, array: Array, dtype: Any) -> Large:
+    def in_memory(self, array: Array) -> Large:
         """The array in a memory: its own if it is one."""
         if isinstance(array, Large) and array.memory is not None:
             return array
-        return self.write(array, self.b.new_memory(math.prod(array.shape), dtype))
+        return self.write(array, self.b.new_memory(math.prod(array.shape), dtype_of(array)))
 
     def cheap(self, array: Array) -> Array:
         """The same array, in a memory unless an entry costs next to nothing."""
         if isinstance(array, Large) and array.cost > CHEAP:
-            return self.in_memory(array, array.dtype)
+            return self.in_memory(array)
         return array
 
-    def made(
-        self, shape: Sequence[int], dtype: Any, at: Callable[[Index], Value], *of: Array
-    ) -> Array:
+    def made(self, shape: Sequence[int], dtype: Any, at: Callable[[Index], Value]) -> Array:
         """A new array, computed at once: as values, or in a memory."""
-        found = frozenset().union(*(reads(array) for array in of))
-        array = Large(tuple(shape), np.dtype(dtype), at, found, CHEAP + 1)
-        return self.apart(array) if is_small(shape) else self.in_memory(array, dtype)
+        array = Large(tuple(shape), np.dtype(dtype), at)
+        return self.apart(array) if is_small(shape) else self.in_memory(array)
 
     def clamped(self, index: Value, highest: int) -> Value:
         """The index within [0, highest], as int32."""

@@ -10,7 +10,7 @@ from jax import lax
 
 from jaxbio.engine import functions
 from jaxbio.engine.functions import OF_FLOAT32, Number
-from jaxbio.engine.program import BOOL, Builder, Value
+from jaxbio.engine.program import BOOL, INT32, Builder, Value
 
 PLAIN = {
     "add": "add", "sub": "sub", "mul": "mul", "neg": "neg", "max": "max", "min": "min",
@@ -29,6 +29,7 @@ PARAMETERS = {
     "integer_pow": "y",
     "round": "rounding_method",
     "mul": "out_dtype",
+    "reduce_precision": "exponent_bits mantissa_bits",
     **dict.fromkeys((*OF_FLOAT32, "sqrt", "rsqrt", "cbrt"), "accuracy"),
 }
 
@@ -43,7 +44,14 @@ def _is_float(value: Value) -> bool:
 
 
 def apply(b: Builder, name: str, params: dict[str, Any], out: Any, args: list[Value]) -> Value:
-    """The value of a scalar primitive; KeyError where there is no such rule."""
+    """The value of a scalar primitive; out: its type."""
+    found = _applied(b, name, params, out, args)
+    if found.dtype != np.dtype(out):
+        raise TypeError(f"{found.dtype} where {np.dtype(out)} is expected")
+    return found
+
+
+def _applied(b: Builder, name: str, params: dict[str, Any], out: Any, args: list[Value]) -> Value:
     if name in ("max", "min") and _is_float(args[0]):
         return extreme(b, name, args)
     if name in PLAIN:
@@ -63,21 +71,24 @@ def apply(b: Builder, name: str, params: dict[str, Any], out: Any, args: list[Va
 def extreme(b: Builder, name: str, values: list[Value]) -> Value:
     """The largest or least of floats; NaN if one of them is.
 
-    Apart from each other, so that whoever waits for the number does not wait for the test.
+    Two chains apart, so that whoever waits for the number does not wait for the test.
     """
-    op = "upper" if name == "max" else "lower"
-    odd: Value | None = None
-    found = values[0]
+    op, found, odd = "upper" if name == "max" else "lower", values[0], None
     for value in values[1:]:
         first, second = (value, found) if value.op == "const" else (found, value)
         found = b.emit(op, first, second)  # of two that cannot be compared, the second
     unknown = [value for value in values if value.op != "const"]
-    if len(values) == 2 and len(unknown) == 1:
+    if len(values) == 2 and len(unknown) == 1 and not any(_is_nan(value) for value in values):
         return found
-    for value in unknown:
+    for value in values:
         is_odd = b.emit("ne", value, value)
         odd = is_odd if odd is None else b.emit("or", odd, is_odd)
-    return found if odd is None else b.emit("select", odd, b.constant(np.nan, found.dtype), found)
+    assert odd is not None
+    return b.emit("select", odd, b.constant(np.nan, found.dtype), found)
+
+
+def _is_nan(value: Value) -> bool:
+    return value.op == "const" and bool(np.isnan(value.param))
 
 
 def convert(b: Builder, x: Value, out: Any) -> Value:
@@ -171,8 +182,11 @@ def _select_n(b: Builder, params: Any, out: Any, which: Value, *cases: Value) ->
 
 
 def _round(b: Builder, params: Any, out: Any, x: Value) -> Value:
-    even = params["rounding_method"] == lax.RoundingMethod.TO_NEAREST_EVEN
-    return (functions.round_even if even else functions.round_away)(Number(b, x)).value
+    rounded = {
+        lax.RoundingMethod.TO_NEAREST_EVEN: functions.round_even,
+        lax.RoundingMethod.AWAY_FROM_ZERO: functions.round_away,
+    }
+    return rounded[lax.RoundingMethod(params["rounding_method"])](Number(b, x)).value
 
 
 def _rsqrt(b: Builder, params: Any, out: Any, x: Value) -> Value:
@@ -197,6 +211,25 @@ def _is_finite(b: Builder, params: Any, out: Any, x: Value) -> Value:
     return b.emit("lt", b.emit("abs", x), b.constant(np.inf, x.dtype))
 
 
+def _reduce_precision(b: Builder, params: Any, out: Any, x: Value) -> Value:
+    if (params["exponent_bits"], params["mantissa_bits"]) != (8, 23):
+        raise ValueError("to less than single precision")
+    return x
+
+
+def total_order(b: Builder, x: Value) -> Value:
+    """An integer in whose order all floats stand: -NaN, -inf, ..., -0, 0, ..., inf, NaN."""
+    if not _is_float(x):
+        return x
+    bits = b.emit("bitcast", x, dtype=INT32)
+    sign = b.emit("ashr", bits, b.constant(31, INT32))
+    return b.emit("xor", bits, b.emit("and", sign, b.constant(0x7FFFFFFF, INT32)))
+
+
+def _in_total_order(op: str) -> Callable[..., Value]:
+    return lambda b, params, out, x, y: b.emit(op, total_order(b, x), total_order(b, y))
+
+
 RULES: dict[str, Callable[..., Value]] = {
     "abs": _abs,
     "bitcast_convert_type": _bitcast,
@@ -204,6 +237,9 @@ RULES: dict[str, Callable[..., Value]] = {
     "div": _div,
     "integer_pow": _integer_pow,
     "is_finite": _is_finite,
+    "le_to": _in_total_order("le"),
+    "lt_to": _in_total_order("lt"),
+    "reduce_precision": _reduce_precision,
     "rem": _rem,
     "round": _round,
     "rsqrt": _rsqrt,
@@ -217,7 +253,8 @@ COMBINED = {
     "reduce_sum": "add", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "mul",
     "reduce_and": "and", "reduce_or": "or", "reduce_xor": "xor",
     "cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min",
-    "scatter-add": "add", "scatter_add": "add", "scatter-mul": "mul", "scatter_mul": "mul",
+    "scatter-add": "add", "scatter_add": "add", "scatter-sub": "sub", "scatter_sub": "sub",
+    "scatter-mul": "mul", "scatter_mul": "mul",
     "scatter-min": "min", "scatter_min": "min", "scatter-max": "max", "scatter_max": "max",
 }  # fmt: skip
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from jaxbio.engine.arrays import Array, is_small, small
 from jaxbio.engine.elementwise import is_understood
-from jaxbio.engine.flatten import CannotFlatten, Flattener
+from jaxbio.engine.flatten import Flattener
+from jaxbio.engine.jaxprs import CannotFlatten
 from jaxbio.engine.program import RUN, SHARED, Builder, Memory, Region
 
 
@@ -84,11 +85,10 @@ def program_of(
         closed, shape = jax.make_jaxpr(function, return_shape=True)(*types)
 
         def play() -> list[Any]:
-            consts = [flat.constant(const) for const in closed.consts]
             # Only arrays that come back changed may be changed on the way.
             pinned = [] if carried else kept.arrays
             flat.pinned.extend([*given.arrays, *pinned])
-            results = flat.evaluate(closed.jaxpr, consts, arrays)
+            results = flat.evaluate(closed, arrays)
             flat.pinned.clear()
             values = []
             if carried:

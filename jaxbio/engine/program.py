@@ -180,7 +180,7 @@ class Builder:
         """memory[index] = value."""
         self.writes += 1
         self.regions[-1].values.append(
-            Value("store", (index, value), memory.dtype, memory.per_run and RUN or SHARED, memory)
+            Value("store", (index, value), memory.dtype, RUN if memory.per_run else SHARED, memory)
         )
 
     def new_memory(self, size: int, dtype: Any) -> Memory:
@@ -322,6 +322,8 @@ def _identity(op: str, args: tuple[Value, ...]) -> Value | None:
                 return x
         elif number == 1 and (op == "mul" or (second and op == "div")):
             return x
+        elif number != number and op in ("max", "min"):
+            return other
     return None
 
 

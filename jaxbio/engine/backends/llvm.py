@@ -23,7 +23,6 @@ from jaxbio.engine.program import (
     Region,
     Switch,
     Value,
-    live_values,
 )
 
 WIDTH = 32  # runs of a vector: two registers of the longest kind, so that one hides the other
@@ -94,8 +93,7 @@ class Emitter:
     def read(self, address: Any, dtype: np.dtype, vector: bool) -> Any:
         kind = stored_type(dtype)
         kind = ir.VectorType(kind, WIDTH) if vector else kind
-        loaded = self.b.load(address, typ=kind)
-        loaded.align = 64 if vector else WORD
+        loaded = self.b.load(address, align=64 if vector else WORD, typ=kind)
         return (
             self.b.trunc(loaded, vector_type(BOOL) if vector else I1) if dtype == BOOL else loaded
         )
@@ -105,7 +103,7 @@ class Emitter:
             wide = ir.VectorType(I32, WIDTH) if isinstance(value.type, ir.VectorType) else I32
             value = self.b.zext(value, wide)
         vector = isinstance(value.type, ir.VectorType)
-        self.b.store(value, address).align = 64 if vector else WORD
+        self.b.store(value, address, align=64 if vector else WORD)
 
     def base_of(self, memory: Memory) -> Any:
         if memory in self.tables:
@@ -145,7 +143,8 @@ class Emitter:
     def places(self, index: Value, memory: Memory) -> Iterator[tuple[int, Any]]:
         """Every run, and the byte offset of its entry."""
         row, beyond = WORD * (WIDTH if memory.per_run else 1), 0
-        if index.op == "add" and index.args[1].op == "const":  # neighbours share their offsets
+        if index.op == "add" and index.args[1].op == "const" and id(index.args[0]) in self.found:
+            # Neighbours share their offsets.
             index, beyond = index.args[0], int(index.args[1].param) * row
         key = ("places", id(index), memory.per_run)
         if key not in self.found:

@@ -1,4 +1,4 @@
-"""CPU: the functions of a game as machine code, compiled once, kept on disk and called by ctypes."""
+"""CPU: the functions of a game as machine code: compiled once, kept on disk, called by ctypes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jaxbio.engine.backends.llvm import (
     stored_type,
 )
 from jaxbio.engine.game_program import GameProgram
-from jaxbio.engine.program import Region, Value, inner_regions, live_values
+from jaxbio.engine.program import BOOL, Region, Value, inner_regions, live_values
 
 ALIGNED = "alignstack(64)"
 _lock = threading.Lock()  # LLVM's own tables are not made for several threads
@@ -101,7 +101,7 @@ def _table(module: ir.Module, number: int, data: np.ndarray) -> ir.GlobalVariabl
     words = data.reshape(-1)
     words = words.astype(np.int32) if data.dtype == bool else words
     kind = ir.ArrayType(stored_type(data.dtype), words.size)
-    table = ir.GlobalVariable(module, kind, f"table{number}")
+    table: Any = ir.GlobalVariable(module, kind, f"table{number}")
     table.linkage, table.global_constant = "internal", True
     plain = words.astype(float) if data.dtype.kind == "f" else words.view(np.uint32)
     table.initializer = ir.Constant(kind, plain.tolist())
@@ -206,10 +206,7 @@ def _ahead(region: Region, live: set[int]) -> tuple[set[int], list[Value]]:
             if id(value) in drawn or id(value) not in live:
                 continue
             control = value.param if value.op in ("loop", "switch") else None
-            more = [
-                *getattr(control, "initial", []),
-                *([control.index] if hasattr(control, "index") else []),
-            ]
+            more = [*getattr(control, "initial", []), *([control.index] if hasattr(control, "index") else [])]
             for arg in (*value.args, *more):
                 if id(arg) in drawn:
                     handed[id(arg)] = arg
@@ -443,15 +440,11 @@ class Native:
 
 def _words(leaf: Any, dtype: np.dtype) -> np.ndarray:
     array = np.ascontiguousarray(leaf, dtype)
-    return (
-        (array.astype(np.uint32) if dtype == bool else array.view(np.uint32))
-        if (array.ndim)
-        else _words(array.reshape(1), dtype).reshape(())
-    )
+    return array.astype(np.uint32) if dtype == BOOL else array.view(np.uint32)
 
 
 def _typed(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    return words.astype(bool) if dtype == bool else np.ascontiguousarray(words).view(dtype)
+    return words.astype(bool) if dtype == BOOL else np.ascontiguousarray(words).view(dtype)
 
 
 def _in_vectors(rows: np.ndarray, vectors: int, dtype: Any) -> np.ndarray:
