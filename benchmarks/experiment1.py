@@ -24,7 +24,7 @@ from benchmarks import machine, measure
 from jaxbio.experiments.experiment import PAPER_DELAYS, Options, on_paper_delays
 
 LEARNERS = ("metabio", "nsd-ucrl2", "thompson", "dada-exp3", "ucb1")
-TARGETS = {"cold": 30.0, "warm": 10.0}
+TARGETS = {"cold": 8.0, "warm": 5.0}
 COMPILED = "/jax/core/compile/backend_compile_duration"  # counts what a cache serves as well
 
 

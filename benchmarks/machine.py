@@ -28,7 +28,7 @@ def describe():
         "cores": os.cpu_count(),
         "system": platform.system(),
         "python": platform.python_version(),
-        **{name: version(name) for name in ("jax", "jaxlib", "numba", "numpy")},
+        **{name: version(name) for name in ("jax", "jaxlib", "llvmlite", "numba", "numpy")},
     }
 
 
@@ -36,6 +36,6 @@ def one_line():
     facts = describe()
     packages = ", ".join(
         f"{name} {facts[name] or 'not installed'}"
-        for name in ("python", "jax", "jaxlib", "numba", "numpy")
+        for name in ("python", "jax", "jaxlib", "llvmlite", "numba", "numpy")
     )
     return f"{facts['cpu']}, {facts['cores']} cores, {facts['system']}; {packages}"

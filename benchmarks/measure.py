@@ -79,6 +79,7 @@ def in_fresh_process(module: str, *arguments: Any, **variables: str) -> Any:
 def compilation_cache(directory: str | Path) -> dict[str, str]:
     """The environment of a process that keeps every compiled program in this directory."""
     return {
+        "XDG_CACHE_HOME": str(directory),
         "JAX_COMPILATION_CACHE_DIR": str(directory),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",

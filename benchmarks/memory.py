@@ -4,7 +4,7 @@
 
 Everything plays in a process of its own. Memory must not grow with the horizon: one float32 per
 round and run would show as 4 * runs bytes per round, 244 MB (of 2**20 bytes) at a million rounds
-and 64 runs. The sweep keeps whole curves, its finished blocks in a store; the target is 2 GiB.
+and 64 runs. The sweep keeps whole curves, its finished blocks in a store; the target is 1 GiB.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from benchmarks import machine, measure
 HORIZONS = (10_000, 100_000, 1_000_000)
 SWEEP_HORIZON = 10_000
 SWEEP_POINTS = 10  # delays from 10 to 100
-SWEEP_LIMIT = 2048  # MB
+SWEEP_LIMIT = 1024  # MB
 
 
 def peak_megabytes() -> float:

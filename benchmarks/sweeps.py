@@ -6,7 +6,8 @@ The same number of runs every time, as many settings with few runs or few settin
 grid of delays x numbers of states, MetaBIO over DAda-Exp3, K = 8, final regret kept. Beside the
 wall time of everything stands what the set-up of a setting takes on the host (`plan_sweep`, which
 builds, checks, pads and groups everything and plays nothing). The sizes take turns after a first
-call of each, and the best time counts.
+call of each, and the best time counts. The target: settings with one run each cost at most twice
+what settings with 64 runs each cost.
 """
 
 import time
@@ -17,6 +18,7 @@ from benchmarks import machine, measure
 RUNS_PER_SETTING = (1, 4, 16, 64, 256)
 STATES = (2, 3, 4, 5)
 FIRST_DELAY = 20
+TARGET = 2.0
 
 
 def asked(settings: int, runs: int, random: bool, horizon: int) -> dict[str, Any]:
@@ -77,6 +79,10 @@ def main() -> None:
             each = 1e3 * set_up(question) / settings
             law = "laplace" if random else "fixed"
             rows.append((law, settings, runs, f"{ns:.1f}", f"{each:.2f}"))
+        alone, many = best[1][0], best[64][0]
+        reached = "reached" if alone <= TARGET * many else "missed"
+        print(f"{law}: one run each costs {alone / many:.2f} times 64 each (target: at most {TARGET}, "
+              f"{reached})", flush=True)  # fmt: skip
     header = "delays | settings | runs of each | ns per round and run | set-up of a setting, ms"
     print(f"\n{measure.markdown(header, rows)}")
     measure.save(options.json, rows=rows, horizon=options.horizon)

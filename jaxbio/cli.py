@@ -24,6 +24,7 @@ from jaxbio.commands import (
     advise,
     beyond,
     bounds,
+    doctor,
     files,
     guarantees,
     listing,
@@ -150,6 +151,7 @@ def parser() -> argparse.ArgumentParser:
     _add_guarantees(commands)
     _add_rates(commands)
     _add_bench(commands)
+    _add_doctor(commands)
     return whole
 
 
@@ -189,6 +191,18 @@ def _add_list(commands: Any) -> None:
         _show(found, listing.as_text(found), options)
 
     _add(commands, "list", "environments, learners, experiments", command, "jaxbio list --json")
+
+
+def _add_doctor(commands: Any) -> None:
+    def command(options: Any) -> None:
+        names = options.learners or doctor.all_names()
+        shown = None if options.quiet else lambda name: print(f"{name} ...", file=sys.stderr)
+        found = doctor.examine(names, shown)
+        _show(found, doctor.as_text(found), options)
+
+    about = "versions, devices, back-ends, a self-check and rounds per second"
+    parser = _add(commands, "doctor", about, command, "jaxbio doctor metabio ucb1")
+    parser.add_argument("learners", nargs="*", metavar="LEARNER", help="names (default: all)")
 
 
 def _add_run(commands: Any) -> None:

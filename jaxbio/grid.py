@@ -17,6 +17,7 @@ from tqdm.auto import tqdm
 
 from jaxbio import checks, memory
 from jaxbio.core import as_arrays, check_learner, ignores_empty_lanes, pad_learner
+from jaxbio.engine.backends.choice import boxes
 from jaxbio.engine.footprint import table_bytes
 from jaxbio.engine.player import form
 from jaxbio.engine.rollout import check_players
@@ -377,7 +378,9 @@ def _at(values: dict[str, Any]) -> str:
     return f" at {place}" if place else ""
 
 
-def group(settings: list[Setting], progress: bool = False) -> list[Group]:
+def group(
+    settings: list[Setting], progress: bool = False, backend: str | None = None
+) -> list[Group]:
     """Pad what sets a shape to the largest, and put together what then has one structure."""
     families: dict[Any, list[int]] = {}
     of_env, of_learner = Once(_parts_of), Once(_kind_of)
@@ -390,7 +393,7 @@ def group(settings: list[Setting], progress: bool = False) -> list[Group]:
     numbers = counted(itertools.chain(*families.values()), len(settings), "grouped", progress)
     groups: dict[Any, Group] = {}
     for members in families.values():
-        games = _Games([settings[number] for number in members])
+        games = _Games([settings[number] for number in members], boxes(backend))
         for number in itertools.islice(numbers, len(members)):
             kind, game = games.of(settings[number])
             found = groups.setdefault(kind, Group([], []))
@@ -411,7 +414,7 @@ def _kind_of(learner: Any) -> tuple[Any, bool]:
 class _Games:
     """The games of a family, in arrays of one size; what several share is made once."""
 
-    def __init__(self, family: list[Setting]) -> None:
+    def __init__(self, family: list[Setting], boxes: int) -> None:
         pairs = {(id(setting.env), setting.horizon): setting for setting in family}
         envs = [setting.env for setting in pairs.values()]
         horizons = [setting.horizon for setting in pairs.values()]
@@ -419,7 +422,7 @@ class _Games:
         padded = Once(lambda env: env.padded(slots))
 
         def without_learner(env: Environment, horizon: int) -> Game:
-            return make_game(padded(env), None, horizon, depth, lanes, library=np)
+            return make_game(padded(env), None, horizon, depth, lanes, np, boxes)
 
         self.without_learner = Once(without_learner)
         self.learner = Once(lambda learner: as_arrays(pad_learner(learner, slots), np))

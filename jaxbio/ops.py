@@ -14,6 +14,7 @@ from jax import lax
 
 from jaxbio.core import Array, float_dtype
 
+FEW_LANES = 8  # up to so many are written out; rounds with more are rare
 UNROLLED = 32  # up to this length a sum is written out term by term: only so does it vectorise
 
 
@@ -57,7 +58,7 @@ def sum_by(index: Array, values: Array, size: int) -> Array:
         return jnp.where(one_hot(mine, size), total + value, total), None
 
     zero = jnp.zeros((), values.dtype)
-    if index.shape[0] > UNROLLED:
+    if index.shape[0] > FEW_LANES:
         return lax.scan(add, jnp.zeros(size, values.dtype), (index, values))[0]
     total = jnp.where(one_hot(index[0], size), values[0], zero)
     for lane in range(1, index.shape[0]):

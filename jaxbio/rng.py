@@ -20,6 +20,7 @@ from jaxbio.core import Array, float_dtype
 
 ROUND, STATE, LOSS, DELAY, DRAW = range(5)  # purposes
 INDICES = 2**24  # actions, states or draws of a round that have words of their own
+WRITTEN_OUT = 8  # blocks of words; more of them are made in a loop
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
@@ -108,8 +109,12 @@ def round_uniforms(key: Array, t: Array) -> tuple[Array, Array]:
 
 def draws(key: Array, t: Array, count: int) -> Array:
     """[count] uniforms strictly inside (0, 1) for a learner that wants more than one per round."""
-    word0, word1 = block(key, t, DRAW, lax.iota(jnp.int32, (count + 1) // 2))
-    return open_unit(jnp.concatenate([word0, word1]))[:count]
+    places = lax.iota(jnp.int32, (count + 1) // 2)
+    if len(places) > WRITTEN_OUT:
+        words = lax.map(lambda place: block(key, t, DRAW, place), places)
+    else:
+        words = block(key, t, DRAW, places)
+    return open_unit(jnp.concatenate(words))[:count]
 
 
 def derived(u: Array, t: Array, index: Array, count: int) -> Array:
@@ -154,13 +159,15 @@ def gamma(shape: Array, normals: Array, accepts: Array) -> Array:
     shape: [...]; normals, accepts: uniforms in (0, 1), [proposals, ...].
     """
     d = shape - 1.0 / 3.0
-    x = lax.erf_inv(2.0 * normals - 1.0) * np.sqrt(2.0)
-    base = 1.0 + x / jnp.sqrt(9.0 * d)
-    w = base * base * base
-    positive = w > 0
-    safe = jnp.where(positive, w, 1.0)
-    accepted = positive & (jnp.log(accepts) < x * x / 2.0 + d - d * safe + d * jnp.log(safe))
-    sample = d
-    for i in reversed(range(normals.shape[0])):
-        sample = jnp.where(accepted[i], d * safe[i], sample)
-    return sample
+
+    def propose(sample: Array, uniforms: tuple[Array, Array]) -> tuple[Array, None]:
+        normal, accept = uniforms
+        x = lax.erf_inv(2.0 * normal - 1.0) * np.sqrt(2.0)
+        base = 1.0 + x / jnp.sqrt(9.0 * d)
+        w = base * base * base
+        positive = w > 0
+        safe = jnp.where(positive, w, 1.0)
+        accepted = positive & (jnp.log(accept) < x * x / 2.0 + d - d * safe + d * jnp.log(safe))
+        return jnp.where(accepted, d * safe, sample), None
+
+    return lax.scan(propose, d, (normals, accepts), reverse=True)[0]  # the first one stays

@@ -74,7 +74,8 @@ def simulate(
     workers, backend = number_of_workers(workers), choice.checked(backend)
     depth, lanes = ring_sizes(env, horizon)
     stops = stops_of(points)
-    game = make_game(env, learner, horizon, depth, lanes, library=np)
+    boxes = choice.boxes(backend)
+    game = make_game(env, learner, horizon, depth, lanes, library=np, boxes=boxes)
     code = code_of(jax.tree.structure(game.env))
     if width is None:
         share = stepped(-(-runs // workers))

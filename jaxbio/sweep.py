@@ -194,7 +194,7 @@ def _asked(
     shown = progress and shares[0] == 0
     grid = make_grid(environment, learners, axes, horizon, before_settings, limit, shown)
     job = Job(grid, runs, seed, rounds, keep, paired)
-    groups = group(grid.settings, shown)
+    groups = group(grid.settings, shown, backend)
     check_names(grid, groups)
     cuts = cut(groups, job, width, backend)
     plan = make_plan(grid, groups, cuts, job, most, folder is not None, backend)

@@ -62,6 +62,8 @@ def _applied(b: Builder, name: str, params: dict[str, Any], out: Any, args: list
     if name in SHIFTS:
         return _shift(b, SHIFTS[name], *args)
     if name in OF_FLOAT32:
+        if not _is_float(args[0]):
+            raise TypeError(f"of {args[0].dtype}")
         return OF_FLOAT32[name](*(Number(b, arg) for arg in args)).value
     if name == "convert_element_type":
         return convert(b, args[0], out)

@@ -13,7 +13,16 @@ from jax.extend import core as jex
 
 from jaxbio.engine import control, elementwise, indexing, reductions, shapes, sorting
 from jaxbio.engine.arrays import Array, Arrays, Large, cost, is_small, moved, reads, small
-from jaxbio.engine.jaxprs import CALLS, OF_JAX, CannotFlatten, Uses, called, check, check_types
+from jaxbio.engine.jaxprs import (
+    CALLS,
+    OF_JAX,
+    CannotFlatten,
+    Uses,
+    called,
+    check,
+    check_types,
+    expanded,
+)
 from jaxbio.engine.jaxprs import variables as variables_of
 from jaxbio.engine.marks import most_of_block_p
 from jaxbio.engine.program import Builder, Memory, Value
@@ -107,6 +116,8 @@ class Flattener:
             return self.evaluate(called(eqn), operands)
         if name == "optimization_barrier":
             return operands
+        if eqn.primitive.name == "call_hi_primitive":
+            return self.evaluate(expanded(eqn), operands)
         raise CannotFlatten(eqn.primitive.name)
 
     def _elementwise(self, eqn: Any, name: str, operands: list[Array]) -> Array:

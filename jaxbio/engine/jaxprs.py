@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jax import lax
 from jax.extend import core as jex
@@ -90,6 +91,17 @@ def called(eqn: Any) -> Any:
     closed = inner if hasattr(inner, "jaxpr") else jex.ClosedJaxpr(inner, ())
     if len(closed.jaxpr.invars) != len(eqn.invars):
         raise CannotFlatten(f"{eqn.primitive.name} of other operands than it has")
+    return closed
+
+
+def expanded(eqn: Any) -> Any:
+    """The closed jaxpr of a primitive that says itself what it is made of (jax 0.12 has some)."""
+    check(eqn, ["_prim"])
+    types = [jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype) for atom in eqn.invars]
+    closed, shape = jax.make_jaxpr(eqn.params["_prim"].expand, return_shape=True)(*types)
+    wanted = [(var.aval.shape, var.aval.dtype) for var in eqn.outvars]
+    if [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(shape)] != wanted:
+        raise CannotFlatten(f"{eqn.primitive.name} of another form")
     return closed
 
 

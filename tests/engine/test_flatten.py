@@ -6,7 +6,6 @@ import functools
 from typing import Any
 
 import jax
-import numpy as np
 import pytest
 from cases import GROUPS, INDEX, LARGE, SMALL, Size, sample
 from flat import assert_same, by_vmap, flat
@@ -16,17 +15,14 @@ SIZES = {"small": SMALL, "large": LARGE}
 EVERY = [(group, name) for group, cases in GROUPS.items() for name in cases]
 
 
-def arguments(group: str, size: Size) -> dict[str, list[np.ndarray]]:
-    return {
-        name: [sample(arg, size, RUNS, seed) for seed, arg in enumerate(args)]
-        for name, (_, args) in GROUPS[group].items()
-    }
-
-
 @functools.cache
 def expected(group: str, size: Size) -> dict[str, Any]:
     """What jax.vmap makes of all functions of a group, in one compiled program."""
-    given, cases = arguments(group, size), GROUPS[group]
+    cases = GROUPS[group]
+    given = {
+        name: [sample(arg, size, RUNS, seed) for seed, arg in enumerate(args)]
+        for name, (_, args) in cases.items()
+    }
     return jax.jit(
         lambda given: {
             name: by_vmap(function, given[name], [arg.batched for arg in args], RUNS)
@@ -35,27 +31,13 @@ def expected(group: str, size: Size) -> dict[str, Any]:
     )(given)
 
 
-@functools.cache
-def played(group: str, size: Size, per_run: bool) -> dict[str, Any]:
-    """What machine code makes of them, in one program as well."""
-    given, cases = arguments(group, size), GROUPS[group]
-    flags = {name: [arg.batched for arg in args] for name, (_, args) in cases.items()}
-
-    def everything(*values: Any) -> dict[str, Any]:
-        left = iter(values)
-        own = {name: [next(left) for _ in flags[name]] for name in cases}
-        return {name: function(*own[name]) for name, (function, _) in cases.items()}
-
-    values = [value for name in cases for value in given[name]]
-    batched = [flag for name in cases for flag in flags[name]]
-    return flat(everything, values, batched, per_run, RUNS)
-
-
 @pytest.mark.parametrize("per_run", [False, True], ids=["carried", "numbers"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("group", "name"), EVERY)
 def test_same_as_vmap(group: str, name: str, size: str, per_run: bool) -> None:
-    got = played(group, SIZES[size], per_run)[name]
+    function, args = GROUPS[group][name]
+    given = [sample(arg, SIZES[size], RUNS, seed) for seed, arg in enumerate(args)]
+    got = flat(function, given, [arg.batched for arg in args], per_run, RUNS)
     assert_same(got, expected(group, SIZES[size])[name])
 
 

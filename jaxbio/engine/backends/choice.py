@@ -8,20 +8,27 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbio import checks
+from jaxbio import checks, rng
 from jaxbio.engine.backends.native import Native
 from jaxbio.engine.backends.vmap import Batched
 from jaxbio.engine.flatten import CannotFlatten
 from jaxbio.engine.game_program import GameProgram, program_of
+from jaxbio.engine.round import BOXES
 from jaxbio.engine.rules import Rules
 
 BACKENDS = ("llvm", "pallas", "jnp", "vmap")
+NO_KERNEL = "jaxbio plays without its kernel on this GPU, with the same results, but slower"
 SLOWER = "jaxbio plays this with jax.vmap, with the same results, but slower: its own compiler"
 
 
 def checked(backend: Any) -> str | None:
     """The name of a back-end, or None for the fastest one."""
     return None if backend is None else checks.choice("backend", backend, BACKENDS)
+
+
+def boxes(backend: str | None) -> int:
+    """Boxes of a slot of the ring (see `ring`): few where memory is dear, with thousands of runs."""
+    return BOXES if platform() == "cpu" and backend in (None, "llvm", "vmap") else 1
 
 
 def platform() -> str:
@@ -52,13 +59,36 @@ def make(rules: Rules, tree: Any, per_run: bool, backend: str | None) -> Any:
             ) from None
         warnings.warn(f"{SLOWER} does not know {reason}", RuntimeWarning, stacklevel=2)
         return Batched(rules, tree, per_run)
-    return _machine(program, preferred(backend))
+    return _machine(program, backend, jax.tree.leaves(tree))
 
 
-def _machine(program: GameProgram, backend: str) -> Any:
-    if backend == "llvm":
+def _machine(program: GameProgram, backend: str | None, numbers: list[Any]) -> Any:
+    on_cpu = platform() == "cpu"
+    if backend == "llvm" or (backend is None and on_cpu):
         return Native(program)
-    raise ValueError(f"backend {backend!r} is not there yet")
+    from jaxbio.engine.backends import jnp, pallas
+
+    if backend == "pallas":
+        return pallas.Kernel(program, interpret=on_cpu)
+    if backend is None and platform() in ("gpu", "cuda", "rocm"):
+        problem = _problem(program, numbers)
+        if problem is None:
+            return pallas.Kernel(program)
+        warnings.warn(f"{NO_KERNEL} ({problem})", RuntimeWarning, stacklevel=2)
+    return jnp.Vectors(program)
+
+
+def _problem(program: GameProgram, numbers: list[Any]) -> str | None:
+    """Why the kernel of this program cannot be used on this device; None where it can.
+
+    numbers: of one run.
+    """
+    from jaxbio.engine.backends import pallas
+
+    keys = rng.run_keys(0, np.arange(2 * pallas.BLOCK))
+    if program.per_run:
+        numbers = [np.stack([np.asarray(leaf)] * keys.shape[1], axis=-1) for leaf in numbers]
+    return pallas.agrees(program, numbers, keys)
 
 
 def flattened(rules: Rules, tree: Any, per_run: bool) -> GameProgram:

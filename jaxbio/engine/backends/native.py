@@ -173,6 +173,7 @@ def _rounds(program: GameProgram, emitter: Emitter) -> None:
             done = upto
     results = [emitter.vector(value) for value in region.results]
     emitter.found = next_found
+    emitter.values(ahead[done:])  # all of it, where nothing else is done
     results += [emitter.get(value) for value in handed]
     t.add_incoming(following, b.block)
     for phi, value in zip(phis, results, strict=True):

@@ -18,7 +18,13 @@ from jax import lax
 
 from jaxbio.engine.arrays import is_small
 from jaxbio.engine.backends.jnp import Vectors
-from jaxbio.engine.backends.vectors import OPERATIONS, Array, Evaluator, padded_stops
+from jaxbio.engine.backends.vectors import (
+    OPERATIONS,
+    Array,
+    Evaluator,
+    outside_of,
+    padded_stops,
+)
 from jaxbio.engine.game_program import GameProgram
 from jaxbio.engine.program import BOOL, Memory
 
@@ -60,6 +66,21 @@ def _negated(x: Array) -> Array:
 
 
 OF_TRITON = OPERATIONS | {"max": _extreme(lax.gt), "min": _extreme(lax.lt), "neg": _negated}
+
+
+def _repeated(turn: Callable[[Any], Any], start: Any) -> Any:
+    """As `while_first`, in loops whose length is known when they begin: XLA's compiler of Triton
+    crashes on others. Each of them has eight times as many turns as the one before, or none.
+    """
+
+    def turned(_: Array, carry: Any) -> Any:
+        return lax.cond(carry[0], turn, lambda carry: carry, carry)
+
+    def loop(i: Array, carry: Any) -> Any:
+        turns = lax.select(carry[0], lax.shift_left(np.int32(1), 3 * i), np.int32(0))
+        return lax.fori_loop(np.int32(0), turns, turned, carry)
+
+    return lax.fori_loop(np.int32(0), np.int32(11), loop, start)
 
 
 class References:
@@ -132,7 +153,7 @@ class Kernel:
         """Those of `call` before the state, made by the host: the call itself is the kernel.
 
         (words of the numbers uint32 [n] or [n, runs]; memories of the numbers; keys uint32
-        [2, runs]; int32: the round that was the last, how many stops there are, the stops)
+        [2, runs]; int32: 0, the round that was the last, how many stops there are, the stops)
         """
         given, room = self.program.numbers, -keys.shape[-1] % BLOCK
         leaves = [
@@ -145,7 +166,7 @@ class Kernel:
         words = np.concatenate([*small, filler])
         memories = [self._blocked(leaves[memory.leaf]) for memory in given.memories]
         keys = _padded(np.asarray(keys, np.uint32), room)
-        span = np.concatenate([np.array([last, len(stops)], np.int32), padded_stops(stops)])
+        span = np.concatenate([np.array([0, last, len(stops)], np.int32), padded_stops(stops)])
         return words, memories, keys, span
 
     def _blocked(self, rows: np.ndarray) -> np.ndarray:
@@ -173,7 +194,7 @@ class Kernel:
         carried = [(state[0], rows), *((memory, block) for memory in state[1])]
         typed = jax.ShapeDtypeStruct
         made = [
-            *((typed((span.shape[0] - 2, runs), dtype), rows) for dtype in program.outputs),
+            *((typed((span.shape[0] - 3, runs), dtype), rows) for dtype in program.outputs),
             *((typed((runs,), dtype), vector) for dtype in program.facts),
             *((typed((blocks, m.size, BLOCK), m.dtype), block) for m in program.scratch),
         ]
@@ -212,27 +233,41 @@ class Kernel:
         )
         memory = References(dict(of))
 
+        def read(kind: str, place: int) -> Array:
+            if kind == "key":
+                return keys[place, :]
+            word = number_words[(place, slice(None)) if program.per_run else place]
+            return _from_word(word, given.scalars[place][2])
+
+        # Read before the first round, not in every one: what depends on them alone leaves the loop.
+        ahead = {
+            param: read(*param)
+            for param in outside_of(parts["round"])
+            if param[0] in ("number", "key")
+        }
+
         def part(name: str, t: Any, scalars: Sequence[Array]) -> list[Array]:
             def outside(kind: str, place: int) -> Array:
-                if kind == "number":
-                    word = number_words[(place, slice(None)) if program.per_run else place]
-                    return _from_word(word, given.scalars[place][2])
-                if kind == "key":
-                    return keys[place, :]
+                if kind in ("number", "key"):
+                    return ahead[kind, place] if (kind, place) in ahead else read(kind, place)
                 return t if kind == "round" else scalars[place]
 
-            evaluator = Evaluator(BLOCK, memory, outside, OF_TRITON, merging=self.interpret)
+            evaluator = Evaluator(BLOCK, memory, outside, OF_TRITON, self.interpret, _repeated)
             return evaluator.part(parts[name])
 
         def kept() -> list[Array]:
             return [_from_word(state[i, :], dtype) for i, (_, _, dtype) in enumerate(carry.scalars)]
 
+        # A counter that LLVM cannot see through. Else it keeps apart what is added to the round in
+        # the many sums of a random number, and every one of them becomes two.
+        zero = span[0]
+
         def one_round(t: Array, scalars: list[Array]) -> list[Array]:
-            return part("round", t, scalars)
+            return part("round", lax.bitwise_or(t, zero), scalars)
 
         def one_stop(i: Array, carried: Any) -> Any:
             last, scalars = carried
-            stop = span[i + 2]
+            stop = span[i + 3]
             end = lax.select(stop < 0, -stop, stop)
             scalars = lax.fori_loop(last + 1, end + 1, one_round, scalars)
 
@@ -249,9 +284,9 @@ class Kernel:
 
             return end, lax.cond(stop > 0, take, pause)
 
-        last = span[0]
+        last = span[1]
         scalars = lax.cond(last == 0, lambda: part("begin", last, []), kept)
-        last, scalars = lax.fori_loop(np.int32(0), span[1], one_stop, (last, scalars))
+        last, scalars = lax.fori_loop(np.int32(0), span[2], one_stop, (last, scalars))
         for i, scalar in enumerate(scalars):
             state[i, :] = _word(scalar)
         for reference, fact in zip(facts, part("summary", last, scalars), strict=True):

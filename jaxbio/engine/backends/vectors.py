@@ -81,12 +81,18 @@ class Memories(Protocol):
     def given(self, written: Sequence[Memory], arrays: list[Array]) -> None: ...
 
 
+def while_first(turn: Callable[[Any], Any], start: Any) -> Any:
+    """turn(carry) -> carry, again and again while the first entry of the carry is true."""
+    return lax.while_loop(lambda carry: carry[0], turn, start)
+
+
 class Evaluator:
     """Evaluates a part of a program, for so many runs.
 
     outside: (kind, place) -> the array of a number that comes from outside; operations: by name,
     those of OPERATIONS unless a back-end has others; merging: does the compiler merge the constants
-    of (x + a) + b and (x * a) * b? XLA does, and with them goes what exp rounds by.
+    of (x + a) + b and (x * a) * b? XLA does, and with them goes what exp rounds by; repeat: plays
+    a loop of unknown length, as `while_first` does.
     """
 
     def __init__(
@@ -96,9 +102,10 @@ class Evaluator:
         outside: Callable[[str, int], Array],
         operations: dict[str, Callable[..., Array]] = OPERATIONS,
         merging: bool = True,
+        repeat: Callable[[Callable[[Any], Any], Any], Any] = while_first,
     ) -> None:
         self.runs, self.memories, self.outside = runs, memories, outside
-        self.operations, self.merging = operations, merging
+        self.operations, self.merging, self.repeat = operations, merging, repeat
         self.found: ChainMap[Any, Any] = ChainMap()
         self.live: set[int] = set()
 
@@ -216,7 +223,7 @@ class Evaluator:
                 new = turn(jnp.int32(0), carry[1])
                 return goes_on(new), new
 
-            _, end = lax.while_loop(lambda carry: carry[0], checked, (goes_on(carry), carry))
+            end = self.repeat(checked, (goes_on(carry), carry))[1]
         self.memories.given(written, end[0])
         return end[1]
 
@@ -269,6 +276,25 @@ def writes(region: Region) -> list[Memory]:
             found[value.param] = None
         elif value.op in ("loop", "switch"):
             found.update(dict.fromkeys(stored(value.param)))
+    return list(found)
+
+
+def outside_of(region: Region) -> list[tuple[str, int]]:
+    """(kind, place) of the numbers from outside that a region looks at, each once."""
+    live, found = live_values(region), {}
+
+    def walk(region: Region) -> None:
+        for value in (*region.values, *region.results):
+            if id(value) not in live:
+                continue
+            for one in (value, *value.args, *getattr(value.param, "initial", ())):
+                if one.op == "param" and one.param is not None:
+                    found[one.param] = None
+            if value.op in ("loop", "switch"):
+                for inner in inner_regions(value.param):
+                    walk(inner)
+
+    walk(region)
     return list(found)
 
 
