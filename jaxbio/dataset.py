@@ -44,8 +44,10 @@ def label(
     time_name = "part" if HORIZON in grid.axes else "round"
     table = _Table(grid, job.runs)
     so_far: dict[int, Moments] = {}
+    played_by: set[str] = set()
     for number, block in enumerate(blocks):
         arrays = kept(number)
+        played_by.add(str(arrays.pop("backend")))
         for setting, piece in _moments(block, arrays):
             so_far[setting] = merged([so_far[setting], piece]) if setting in so_far else piece
         for name, values in arrays.items():
@@ -61,9 +63,9 @@ def label(
         found = np.quantile(variables["final_regret"][1], quantiles, axis=-1)
         name = "final_regret_quantile"
         variables[name] = _variable(grid, name, np.moveaxis(found, 0, -1), "quantile")
-    return xr.Dataset(
-        variables, _coordinates(grid, job, quantiles, time_name), _attributes(job, described)
-    )
+    coordinates = _coordinates(grid, job, quantiles, time_name)
+    backends = {"backend": ", ".join(sorted(played_by))}
+    return xr.Dataset(variables, coordinates, _attributes(job, described) | backends)
 
 
 class _Table:

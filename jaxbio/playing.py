@@ -213,7 +213,7 @@ class _Team:
             with jax.default_device(device):
                 player = player_of(block, self.backend)
                 played = _play_one(player, block, self.job, number, between)
-            self._keep(number, played)
+            self._keep(number, played, player.name)
         except _SavedElsewhere:
             self.tally.settle([number])
         finally:
@@ -222,7 +222,7 @@ class _Team:
         if between.stop:
             raise between.stop
 
-    def _keep(self, number: int, played: Played) -> None:
+    def _keep(self, number: int, played: Played, backend: str) -> None:
         block, job = self.blocks[number], self.job
         problem = _problem(played.info, block, job)
         if problem and self.store is None:
@@ -230,9 +230,9 @@ class _Team:
         if problem:  # the others go on, so that nothing of theirs is lost
             self.problems[number] = problem
         elif self.store is None:
-            self.done[number] = _kept(played, block, job)
+            self.done[number] = _kept(played, backend, block, job)
         else:
-            self.store.save(number, _kept(played, block, job))
+            self.store.save(number, _kept(played, backend, block, job))
 
 
 class _Between:
@@ -271,12 +271,6 @@ def player_of(block: Block, backend: str | None) -> Player:
                           block.stacked, backend)  # fmt: skip
 
 
-def backends_of(blocks: list[Block], backend: str | None) -> list[str]:
-    """The names of the back-ends that play these blocks."""
-    kinds = {(block.group, block.stacked): block for block in blocks}
-    return sorted({player_of(block, backend).name for block in kinds.values()})
-
-
 def _play_one(player: Player, block: Block, job: Job, number: int, between: _Between) -> Played:
     stops = stops_of(_points(block, job))
     keys = job.keys(block.members)
@@ -313,14 +307,15 @@ def _problem(info: Arrays, block: Block, job: Job) -> str | None:
     return None
 
 
-def _kept(played: Played, block: Block, job: Job) -> Arrays:
-    """What stays of a block: arrays by name."""
+def _kept(played: Played, backend: str, block: Block, job: Job) -> Arrays:
+    """What stays of a block: arrays by name, and who has played it."""
     points = _points(block, job)
     stops = stops_of(points)
     curve = jax.tree.map(lambda x: running_sum(at_recorded(x, stops, points)), played.curve)
     # Copies: views would keep whole curves, and idle room, in memory.
     facts = {name: fact.copy() for name, fact in played.info.items() if name not in checks.FLAGS}
     kept = {f"info.{name}": fact for name, fact in facts.items()}
+    kept["backend"] = np.array(backend)
     kept |= {"final_regret": curve.regret[-1].copy(), "final_loss": curve.loss[-1].copy()}
     if job.keep == "curves":
         kept |= {"regret": curve.regret, "loss": curve.loss}

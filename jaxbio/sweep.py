@@ -21,7 +21,7 @@ from jaxbio.dataset import label
 from jaxbio.fingerprint import digest
 from jaxbio.grid import Grid, Group, Outline, describe, group, make_grid
 from jaxbio.engine.backends import choice
-from jaxbio.playing import backends_of, play_all
+from jaxbio.playing import play_all
 from jaxbio.schedule import (
     REMEDIES,
     Block,
@@ -127,9 +127,7 @@ def sweep(
         shown_here,
         asked.backend,
     )
-    data = label(asked.grid, blocks, kept, asked.job, asked.quantiles, described)
-    data.attrs["backend"] = ", ".join(backends_of(blocks, asked.backend))
-    return data
+    return label(asked.grid, blocks, kept, asked.job, asked.quantiles, described)
 
 
 def plan_sweep(environment: Any, learners: Any, axes: Any, **arguments: Any) -> Plan:
@@ -251,7 +249,7 @@ def _settings(asked: _Asked, blocks: list[Block], described: dict[str, Any]) -> 
         "axes": {name: grid.labels(name) for name in grid.axes},
         "learners": described,
         "blocks": len(blocks),
-        "backend": backends_of(blocks, asked.backend),
+        "backend": choice.preferred(asked.backend),
         "widths": sorted({block.width for block in blocks}),
     }
 

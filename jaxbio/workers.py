@@ -7,17 +7,15 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from tqdm.auto import tqdm
 
 from jaxbio import checks
-from jaxbio.core import float_dtype
 
 T = TypeVar("T")
 Advance = Callable[[int], None]
@@ -67,6 +65,17 @@ def bar(total: int, progress: bool, **options: Any) -> tqdm:
     return tqdm(total=total, unit="round", unit_scale=True, disable=shown, **options)
 
 
+# Of JAX: what may be set in a `with` block of one thread, and decides what another one compiles.
+IN_THREADS = (
+    "enable_x64", "default_prng_impl", "threefry_partitionable", "default_matmul_precision",
+)  # fmt: skip
+
+
+def _set_here() -> dict[str, Any]:
+    """Name -> value, for the threads that play for this one."""
+    return {name: getattr(jax.config, f"jax_{name}") for name in IN_THREADS}
+
+
 def in_parallel(
     play: Callable[[T, Advance], Any],
     tasks: Iterable[T],
@@ -80,7 +89,7 @@ def in_parallel(
     shown: a tqdm bar, or None.
     """
     stopped, deadline = False, time.monotonic() + _limit.get()
-    precision = float_dtype() == jnp.float64  # may be set in a `with` block of this thread only
+    here = _set_here()
 
     def advance(rounds: int) -> None:
         if time.monotonic() > deadline:
@@ -91,7 +100,9 @@ def in_parallel(
             shown.update(rounds)
 
     def play_one(task: T) -> tuple[T, Any]:
-        with jax.enable_x64(precision):
+        with ExitStack() as stack:
+            for name, value in here.items():
+                stack.enter_context(getattr(jax, name)(value))
             return task, play(task, advance)
 
     with ThreadPoolExecutor(workers) as pool:

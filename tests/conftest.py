@@ -1,8 +1,9 @@
 """Every test runs with strict dtype promotion: a silent change of type is an error.
 
-Most of the suite's time is compilation, so programs are compiled without optimisation and with
-XLA's older and quicker emitters, where its version is one that has both. What is about the compiled
-program itself or about rounding, and what plays long, is compiled as users do, with `AS_USERS`.
+Games are machine code through LLVM, compiled as users have it. What is compiled by XLA (rollouts,
+and the back-ends that JAX plays) is compiled without optimisation and with XLA's older and quicker
+emitters, where its version is one that has both: compilation is most of its time. What is about
+rounding, or plays long, is compiled as users do, with `AS_USERS`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,15 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What one worker of xdist has compiled, the others need not: they share a folder."""
+    """What one worker of xdist has compiled, the others need not: they share a folder, which is
+    not the user's own.
+    """
     if not hasattr(config, "workerinput"):
-        folder = tempfile.TemporaryDirectory(prefix="jaxbio-programs-")
+        folder = tempfile.TemporaryDirectory(prefix="jaxbio-programs-", ignore_cleanup_errors=True)
         config.add_cleanup(folder.cleanup)
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = folder.name
+        os.environ["XDG_CACHE_HOME"] = folder.name  # of machine code
+        programs = os.path.join(folder.name, "xla")
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = programs
         os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = str(WORTH_KEEPING)
-        jax.config.update("jax_compilation_cache_dir", folder.name)
+        jax.config.update("jax_compilation_cache_dir", programs)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_KEEPING)

@@ -18,12 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
-from conftest import AS_USERS
 
 import jaxbio as jb
-from jaxbio import blocks, kernel, rng
+from jaxbio import rng
 from jaxbio.core import draws_of, float_dtype
-from jaxbio.rollout import as_numbers, begin, make_game, step, summary
+from jaxbio.engine import player
+from jaxbio.engine.round import as_numbers, begin, make_game, step, summary
+
+# A filter of warnings, for what LLVM's back-end does not know: keys of jax.random, float64.
+BY_VMAP = "default:jaxbio plays this with jax.vmap"
 
 HORIZON = 2000
 LANES = 8  # of a table game: no more losses of older rounds arrive together
@@ -45,15 +48,8 @@ def float_bits(bits: int) -> Iterator[None]:
 
 
 def forget_programs(patch: pytest.MonkeyPatch) -> None:
-    """What is compiled from here on is compiled anew, and forgotten afterwards."""
-    patch.setattr(blocks, "_programs", blocks.make_programs())
-    patch.setattr(blocks, "_players", {})
-
-
-def compile_as_users(patch: pytest.MonkeyPatch) -> None:
-    """From here on `simulate` and `sweep` play programs that are compiled as users do."""
-    patch.setattr(kernel, "OPTIONS", kernel.OPTIONS | AS_USERS)
-    forget_programs(patch)
+    """What plays from here on is traced and compiled anew, and forgotten afterwards."""
+    patch.setattr(player, "_players", {})
 
 
 # --- learners and their specs

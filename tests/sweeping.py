@@ -153,6 +153,24 @@ def _stretch_writing(pause: float) -> None:
     files.open = Slow  # in the place of the builtin
 
 
+class _Noting:
+    """A machine, and the device on which it has played last."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine, self.device = machine, ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.machine, name)
+
+    def play(self, *args: Any) -> Any:
+        out = self.machine.play(*args)
+        device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
+        if self.machine.name != "llvm":  # where it was really played
+            (device,) = jax.tree.leaves(out[0])[0].devices()
+        self.device = str(device)
+        return out
+
+
 def _watch(hold: tuple[int, str] | None, begun: str | None) -> tuple[list[int], dict[int, str]]:
     """Lists that will hold the blocks saved and the device of each block."""
     from jaxbio.store import Store
@@ -177,24 +195,21 @@ def _watch(hold: tuple[int, str] | None, begun: str | None) -> tuple[list[int], 
         return play_block(*args)
 
     def watched_play(player: Any, block: Any, job: Any, number: int, *rest: Any) -> Any:
-        def play(*args: Any) -> Any:
-            out = player.play(*args)
-            (device,) = jax.tree.leaves(out[0])[0].devices()  # where it was really played
-            devices[number] = str(device)
-            return out
-
-        return play_one(player._replace(play=play), block, job, number, *rest)
+        machine = _Noting(player.machine)
+        played = play_one(player._replace(machine=machine), block, job, number, *rest)
+        devices[number] = machine.device
+        return played
 
     Store.save, module._play_one, module.play_block = watched_save, watched_play, watched_block
     return saved, devices
 
 
 def main(options: dict[str, Any]) -> None:
-    from jaxbio import blocks
+    from jaxbio.engine import player
 
     out, port, wait = (options.pop(name, None) for name in ("out", "port", "wait"))
     saved, devices = _watch(options.pop("hold", None), options.pop("begun", None))
-    blocks.ROUNDS_PER_CALL = options.pop("call", blocks.ROUNDS_PER_CALL)
+    player.ROUNDS_PER_CALL = options.pop("call", player.ROUNDS_PER_CALL)
     if "pause" in options:
         _stretch_writing(options.pop("pause"))
     if port is not None:  # the settings with which a killed process can come back

@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import compile_as_users
+from jaxbio.rollout import Game, close, make_game, step
 
 import jaxbio as jb
 from jaxbio import blocks, kernel, ring
-from jaxbio.rollout import Game, close, make_game, step
 
 WIDTH = 8
 COMPILED: list[str] = []

@@ -5,6 +5,7 @@ No learner sees a loss before its time, and every play comes back once, with its
 
 from __future__ import annotations
 
+import importlib
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,29 +13,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import forget_programs
 
 import jaxbio as jb
-from jaxbio import blocks, rng, sizing
-from jaxbio.batching import runs_last
+from jaxbio import rng
 from jaxbio.checks import FLAGS
-from jaxbio.rollout import as_numbers, begin, make_game, step, summary
+from jaxbio.core import ignores_empty_lanes
+from jaxbio.engine import round as rounds
+from jaxbio.engine import sizing
+from jaxbio.engine.round import as_numbers, begin, make_game, step, summary
+
+sim = importlib.import_module("jaxbio.simulate")
 
 HORIZON, RUNS = 60, 3
-WIDTH = 5  # used nowhere else, see `few_lanes`
 MAPPING = jb.StochasticMapping([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
 LOSSES = jb.BernoulliLosses([0.1, 0.8])
 FIXED = jb.Environment(MAPPING, LOSSES, jb.FixedDelay(3))
 RANDOM = jb.Environment(MAPPING, LOSSES, jb.UniformDelay(0, 6))
-
-
-@pytest.fixture(autouse=True)
-def few_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ring just large enough for delays up to 6 compiles three times faster.
-
-    No program of these tests has the width of one compiled elsewhere, so none is shared.
-    """
-    monkeypatch.setattr(sizing, "LANES", 7)
-    monkeypatch.setattr(blocks, "LADDER", (2,))
 
 
 @jb.pytree
@@ -77,9 +72,7 @@ def wrapped(name: str, wrapper: str) -> Any:
 
 
 def side_by_side(env: jb.Environment, learner: Any) -> jb.Result:
-    return jb.simulate(
-        env, learner, horizon=HORIZON, runs=RUNS, rounds=HORIZON, width=WIDTH, progress=False
-    )
+    return jb.simulate(env, learner, horizon=HORIZON, runs=RUNS, rounds=HORIZON, progress=False)
 
 
 def one_by_one(env: jb.Environment, learner: Any) -> Any:
@@ -135,14 +128,40 @@ def test_wrapped_learner_plays(name: str, wrapper: str) -> None:
     assert switched.all() if wrapper == "MetaAdaBIO" else not switched.any()
 
 
+@pytest.mark.parametrize("name", BASES)
+def test_empty_lanes_and_the_boxes_of_a_slot_change_no_bit(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ring just large enough for delays up to 6, looked at lane by lane, and few boxes."""
+    learner = base(name)
+    expected = side_by_side(RANDOM, learner)
+    assert (expected.info["arrived"] > HORIZON - 7).all()
+    forget_programs(monkeypatch)
+    monkeypatch.setattr(sim, "make_game", partial(make_game, boxes=2))
+    monkeypatch.setattr(rounds, "LADDER", (2,))
+    if ignores_empty_lanes(learner):
+        monkeypatch.setattr(sizing, "LANES", 7)
+    found = side_by_side(RANDOM, learner)
+    np.testing.assert_array_equal(found.regret, expected.regret)
+    np.testing.assert_array_equal(found.loss, expected.loss)
+    for what, fact in expected.info.items():
+        np.testing.assert_array_equal(found.info[what], fact, err_msg=what)
+
+
+def test_registered_learners_ignore_empty_lanes() -> None:
+    """Else the ladder of lanes would be left out of the test before this one."""
+    assert all(ignores_empty_lanes(base(name)) for name in jb.learner_names())
+    assert not ignores_empty_lanes(base("user's"))
+
+
 @pytest.mark.parametrize("wrapper", ["MetaBIO", "MetaAdaBIO"])
 @pytest.mark.parametrize("name", BASES)
 def test_a_round_of_every_pairing_keeps_all_types(name: str, wrapper: str) -> None:
     """Traced for a batch, not compiled: what goes into a round comes out of it."""
     game = make_game(RANDOM, wrapped(name, wrapper), HORIZON, 64, 4)
-    before = jax.eval_shape(runs_last(begin, (False,), 7), game)
-    many = runs_last(step, (False, True, False, True), 7)
-    keys, t = jnp.zeros((2, 7), jnp.uint32), jnp.int32(1)
+    before = jax.eval_shape(jax.vmap(lambda _: begin(game)), jnp.zeros(7))
+    many = jax.vmap(step, (None, 0, None, 0))
+    keys, t = jnp.zeros((7, 2), jnp.uint32), jnp.int32(1)
     after, played = jax.eval_shape(many, game, keys, t, before)
     assert jax.tree.structure(after) == jax.tree.structure(before)
     same = jax.tree.map(lambda a, b: (a.shape, a.dtype) == (b.shape, b.dtype), before, after)

@@ -320,19 +320,17 @@ def test_features_of_a_cpu(tmp_path: Path) -> None:
     assert around.cpu_features(str(tmp_path / "no such file")) == "unknown"
 
 
-def test_precision_and_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAXBIO_NATIVE_LOOPS", "1")
-    assert around.surroundings()["loops"] == "native"
+def test_precision() -> None:
+    assert around.surroundings()["precision"] == "float32"
     with jax.enable_x64(True):
         assert around.surroundings()["precision"] == "float64"
-        assert around.surroundings()["loops"] == "plain"
 
 
 # --- the sources of the package
 
 # What keeps, names, compares and labels results. None of it decides what is played.
 KEEP = {
-    "bytecode", "claims", "dataset", "files", "fingerprint", "footprint", "memory", "sources",
+    "bytecode", "claims", "dataset", "files", "fingerprint", "memory", "sources",
     "store", "surroundings", "traces",
 }  # fmt: skip
 
@@ -352,7 +350,13 @@ def test_what_decides_is_there_and_closed_under_imports() -> None:
     root = Path(jb.__file__).parent
     assert {file.parts[0].removesuffix(".py") for file in code.files()} == set(code.DECIDE)
     names = {file.as_posix() for file in code.files()}
-    assert {"rollout.py", "learners/exp3.py", "environment/delays.py", "sweep.py"} <= names
+    assert {
+        "engine/round.py",
+        "engine/backends/llvm.py",
+        "learners/exp3.py",
+        "environment/delays.py",
+        "sweep.py",
+    } <= names
     left = {name for file in code.files() for name in imported(root / file)} - set(code.DECIDE)
     assert left <= KEEP, f"{left - KEEP} decide what is played, or keep it: say which"
 

@@ -12,9 +12,9 @@ import jaxbio
 
 ROOT = Path(jaxbio.__file__).parent
 CODE = ("sources", "bytecode", "fingerprint", "traces")  # what counts as the same code
-TOOLS = ("ops", "ring", "rng", "checks", "batching", "kernel", "files", "memory")
+TOOLS = ("ops", "rng", "checks", "files", "memory")
 DRIVERS = (
-    "simulate", "surroundings", "moments", "footprint", "grid", "schedule", "store",
+    "simulate", "surroundings", "moments", "grid", "schedule", "store",
     "claims", "playing", "dataset", "sweep",
 )  # fmt: skip
 LAYERS = (  # each may import from the layers above it, and from its own where the layer is open
@@ -22,9 +22,8 @@ LAYERS = (  # each may import from the layers above it, and from its own where t
     CODE,
     TOOLS,
     ("environment", "learners"),
-    ("sizing", "protocol"),
-    ("rollout",),
-    ("record", "blocks", "workers", "netcdf", "statistics", "comparison"),
+    ("engine",),
+    ("record", "workers", "netcdf", "statistics", "comparison"),
     DRIVERS,
     ("compare", "tuned"),
     ("tune",),
@@ -98,6 +97,38 @@ def test_no_modules_of_a_layer_import_in_a_circle(names: tuple[str, ...]) -> Non
         free = {name for name in left if not graph[name] & (left - {name})}
         assert free, f"{sorted(left)} import each other"
         left -= free
+
+
+def test_no_modules_of_the_engine_import_in_a_circle() -> None:
+    files = {named(file)[:-3].replace("/", "."): file for file in (ROOT / "engine").rglob("*.py")}
+    graph = {
+        name: {
+            other
+            for other in files
+            for found in imports(file)
+            if f"{found}.".startswith(f"jaxbio.{other}.")
+        }
+        for name, file in files.items()
+    }
+    assert graph["engine.backends.choice"] > {"engine.flatten", "engine.backends.native"}
+    left = set(graph)
+    while left:
+        free = {name for name in left if not graph[name] & (left - {name})}
+        assert free, f"{sorted(left)} import each other"
+        left -= free
+
+
+@pytest.mark.parametrize("path", modules(), ids=named)
+def test_only_public_parts_of_jax_are_used(path: Path) -> None:
+    private = [name for name in imports(path) if name.startswith(("jax._src", "jaxlib"))]
+    assert not private
+
+
+@pytest.mark.parametrize("path", modules(), ids=named)
+def test_llvm_is_behind_one_door(path: Path) -> None:
+    """The rest of the package works where another back-end takes its place."""
+    using = [name for name in imports(path) if name.split(".")[0] == "llvmlite"]
+    assert not using or named(path) in ("engine/backends/llvm.py", "engine/backends/native.py")
 
 
 def test_theory_stands_alone() -> None:

@@ -1,7 +1,9 @@
 """A run is a function of (seed, run index) alone, bit for bit.
 
 Whatever the width of the blocks, their number, the workers, the padding of the states, the size of
-the ring or the way the host cuts the horizon, run i is the same game, and `rollout` plays it too.
+the ring, its boxes and lanes, or the way the host cuts the horizon, run i is the same game, bit for
+bit, with each back-end. `rollout` plays it too: every loss and every fact is the same, regret to
+rounding (XLA contracts products and sums, LLVM's code does not).
 """
 
 from __future__ import annotations
@@ -13,18 +15,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import AS_USERS
-from helpers import compile_as_users, forget_programs
+from helpers import forget_programs
 
 import jaxbio as jb
-from jaxbio import blocks, rng, sizing
-from jaxbio.rollout import make_game
+from jaxbio import rng
+from jaxbio.engine import player, sizing
+from jaxbio.engine import round as rounds
+from jaxbio.engine.backends import native, vmap
+from jaxbio.engine.round import make_game
 
 sim = importlib.import_module("jaxbio.simulate")
 
@@ -32,14 +37,6 @@ HORIZON = 700
 POINTS = (320, 700)
 RUNS = 11
 SEED = 3
-LADDER = blocks.LADDER
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _as_users() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        compile_as_users(patch)
-        yield
 
 
 def fixed() -> jb.Environment:
@@ -61,18 +58,13 @@ class Case:
 
     learner: Any
     env: jb.Environment
-    widths: tuple[int, ...] = ()
+    widths: tuple[int, ...] = (48,)
     slots: int = 0
     ring: tuple[int, int] | None = None  # depth, lanes
+    boxes: tuple[int, ...] = ()
     rollout: bool = False  # test_contract.py has every learner
-    kernels: bool = False  # also without native loops?
-    branches: bool = False  # also with those that users have?
-
-
-@pytest.fixture(autouse=True)
-def _few_branches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fewer to compile; that their number does not matter is one of the variations."""
-    monkeypatch.setattr(blocks, "LADDER", (3,))
+    backends: tuple[str, ...] = ()  # that play the same, each for itself; one by itself is llvm
+    ladder: tuple[int, ...] = ()  # another one
 
 
 CASES = {
@@ -83,7 +75,7 @@ CASES = {
         slots=7,
         ring=(1024, 1),
         rollout=True,
-        kernels=True,
+        backends=("vmap",),
     ),
     "metabio, fixed": Case(jb.make_learner("metabio"), fixed()),
     "metabio, laplace": Case(
@@ -91,25 +83,26 @@ CASES = {
         laplace(),
         slots=16,
         ring=(4096, 40),
-        branches=True,
+        boxes=(1, 2, 3, 4, 7),
+        ladder=(1, 2, 4, 8),
+        rollout=True,
+        backends=("vmap",),
     ),
     "dada-exp3-skipping, laplace": Case(
         jb.make_learner("dada-exp3-skipping"), laplace(), ring=(4096, 19)
     ),
     "metaadabio, laplace": Case(
-        jb.make_learner("metaadabio", rule="practical", switch_scale=0.5), laplace(), (48,)
+        jb.make_learner("metaadabio", rule="practical", switch_scale=0.5), laplace()
     ),
-    "tsallis-inf, fixed": Case(jb.make_learner("tsallis-inf"), fixed(), (48,), kernels=True),
-    "ucb1, laplace": Case(jb.make_learner("ucb1"), laplace(), (48,)),
+    "tsallis-inf, fixed": Case(jb.make_learner("tsallis-inf"), fixed()),
+    "ucb1, laplace": Case(jb.make_learner("ucb1"), laplace(), boxes=(1,), ladder=(2,)),
     "nsd-ucrl2, fixed": Case(jb.make_learner("nsd-ucrl2"), fixed(), slots=7),
     "nsd-ucrl2 with a window, laplace": Case(
-        jb.make_learner("nsd-ucrl2", window=300), laplace(), kernels=True
+        jb.make_learner("nsd-ucrl2", window=300), laplace(), ladder=(6,)
     ),
-    "dada-exp3, 40 actions": Case(
-        jb.make_learner("dada-exp3"), large(), (48,), slots=40, rollout=True, kernels=True
-    ),
-    "ucb1, 40 actions": Case(jb.make_learner("ucb1"), large(), rollout=True, kernels=True),
-    "thompson, laplace": Case(jb.make_learner("thompson"), laplace(), kernels=True),
+    "dada-exp3, 40 actions": Case(jb.make_learner("dada-exp3"), large(), slots=40, rollout=True),
+    "ucb1, 40 actions": Case(jb.make_learner("ucb1"), large(), rollout=True),
+    "thompson, laplace": Case(jb.make_learner("thompson"), laplace()),
 }
 
 
@@ -132,7 +125,7 @@ def variations(case: Case, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, jb.
     """The same runs, played in other ways."""
     yield "another number of runs and workers", play(case, runs=2, workers=1)
     for width in case.widths:
-        yield f"width {width}", play(case, width=width, runs=2 if width == 1 else RUNS)
+        yield f"width {width}", play(case, width=width)
     with patch.context() as context:
         if case.ring:
             context.setattr(sim, "ring_sizes", lambda *_: case.ring)
@@ -140,15 +133,15 @@ def variations(case: Case, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, jb.
         if case.ring or case.slots:
             what = f"a ring of {case.ring} and {case.slots} state slots"
             yield what, play(dataclasses.replace(case, env=env))
-    if case.branches:
+    for boxes in case.boxes:
         with patch.context() as context:
-            context.setattr(blocks, "LADDER", LADDER)
+            context.setattr(sim, "make_game", partial(make_game, boxes=boxes))
+            yield f"{boxes} boxes", play(case)
+    if case.ladder:
+        with patch.context() as context:
+            context.setattr(rounds, "LADDER", case.ladder)
             forget_programs(context)
-            yield f"branches for {LADDER}", play(case)
-    if case.kernels:
-        with patch.context() as context:
-            context.setenv("JAXBIO_NATIVE_LOOPS", "0")
-            yield "loops that are no native function", play(case)
+            yield f"branches for {case.ladder}", play(case)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -160,8 +153,22 @@ def test_a_run_is_the_same_game_however_it_is_played(
     assert len(np.unique(expected.final_regret)) > RUNS - 3  # the runs do differ
     for what, result in variations(case, monkeypatch):
         same(expected, result, what)
+    assert expected.backend == "llvm"
+    for backend in case.backends:
+        one = play(case, backend=backend)
+        alike(expected, one, backend)
+        same(one, play(case, backend=backend, runs=2, workers=1), f"{backend} and 2 runs")
+        same(one, play(case, backend=backend, width=48), f"{backend} and width 48")
     if case.rollout:
         rolled_out(case, expected, jb.ring_sizes(case.env, HORIZON))
+
+
+def alike(expected: jb.Result, other: Any, what: str, runs: slice = slice(RUNS)) -> None:
+    """Every loss and every fact is the same; regret is a sum whose terms are rounded otherwise."""
+    np.testing.assert_array_equal(other.loss, expected.loss[runs], err_msg=what)
+    np.testing.assert_allclose(other.regret, expected.regret[runs], rtol=1e-6, err_msg=what)
+    for name, values in expected.info.items():
+        np.testing.assert_array_equal(other.info[name], values[runs], err_msg=f"{name} {what}")
 
 
 def rolled_out(case: Case, expected: jb.Result, sizes: tuple[int, int]) -> None:
@@ -173,14 +180,9 @@ def rolled_out(case: Case, expected: jb.Result, sizes: tuple[int, int]) -> None:
             ring_depth=sizes[0], lanes=sizes[1],
         )  # fmt: skip
 
-    single = jax.tree.map(lambda x: x[None], jax.jit(one, compiler_options=AS_USERS)(jnp.int32(2)))
-    side_by_side = jax.jit(jax.vmap(one), compiler_options=AS_USERS)(jnp.arange(RUNS))
-    for record, runs in ((side_by_side, slice(RUNS)), (single, slice(2, 3))):
-        # Regret is recorded twice, so rollout's float32 sum is simulate's float64 sum, rounded.
-        assert np.array_equal(record.regret, expected.regret[runs].astype(np.float32))
-        assert np.array_equal(record.loss, expected.loss[runs])
-        for what, values in expected.info.items():
-            assert np.array_equal(record.info[what], values[runs]), what
+    single = jax.tree.map(lambda x: x[None], jax.jit(one)(jnp.int32(2)))
+    alike(expected, jax.jit(jax.vmap(one))(jnp.arange(RUNS)), "runs side by side")
+    alike(expected, single, "one run", slice(2, 3))
 
 
 def test_the_order_of_the_calls_and_what_else_is_played_do_not_matter() -> None:
@@ -206,13 +208,14 @@ def test_calls_may_be_cut_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     Stops at recorded rounds only: there the tallies begin anew in any case.
     """
     case = CASES["metabio, fixed"]
-    rounds = range(50, HORIZON + 1, 50)
-    expected = play(case, rounds=rounds)
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
-    same(expected, play(case, rounds=rounds), "calls of 100 rounds")
-    monkeypatch.setattr(blocks, "STOPS_PER_CALL", 3)
-    monkeypatch.setattr(blocks, "_players", {})
-    same(expected, play(case, rounds=rounds), "three recorded rounds per call")
+    points = range(50, HORIZON + 1, 50)
+    expected = play(case, rounds=points)
+    by_vmap = play(case, rounds=points, backend="vmap")
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
+    same(expected, play(case, rounds=points), "calls of 100 rounds")
+    same(by_vmap, play(case, rounds=points, backend="vmap"), "calls of 100 rounds, vmap")
+    monkeypatch.setattr(vmap, "STOPS", 3)
+    same(by_vmap, play(case, rounds=points, backend="vmap"), "three recorded rounds per call")
 
 
 def test_stops_between_recorded_rounds_only_round_the_sum_of_regret(
@@ -225,7 +228,7 @@ def test_stops_between_recorded_rounds_only_round_the_sum_of_regret(
     """
     case = CASES["metabio, fixed"]
     expected = play(case)
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 97)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 97)
     cut = play(case)
     assert np.array_equal(expected.loss, cut.loss)
     for name, values in expected.info.items():
@@ -233,43 +236,38 @@ def test_stops_between_recorded_rounds_only_round_the_sum_of_regret(
     np.testing.assert_allclose(cut.regret, expected.regret, rtol=2.0**-22)
 
 
+@pytest.mark.parametrize("backend", ["llvm", "vmap"])
 @pytest.mark.parametrize("name", ["metabio, fixed", "metabio, laplace"])
-def test_games_may_pause_anywhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_games_may_pause_anywhere(name: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pause is no stop: nothing is taken out of the tallies, so not even their last bit can tell.
     Slow games pause often; here all are taken for slow, and calls have 7 rounds.
     """
     case = CASES[name]
-    expected = play(case)
-    monkeypatch.setattr(blocks, "FIRST_CALL", 7)
-    monkeypatch.setattr(blocks, "_paced", lambda *_: 7)
-    seen: list[int] = []
-    played = play_in_calls(monkeypatch, case, seen)
-    same(expected, played, "pauses after every 7 rounds")
-    assert min(seen) < 0
-
-
-def play_in_calls(monkeypatch: pytest.MonkeyPatch, case: Any, seen: list[int]) -> jb.Result:
-    """`play`; seen: the last round of each call."""
-    calls = blocks.calls
+    expected = play(case, backend=backend)
+    monkeypatch.setattr(player, "first_call", lambda *_: 7)
+    monkeypatch.setattr(player, "_paced", lambda *_: 7)
+    calls, seen = player.calls, []
 
     def watched(*args: Any) -> Iterator[Any]:
         for last, ahead in calls(*args):
             seen.append(int(ahead[-1]))
             yield last, ahead
 
-    monkeypatch.setattr(blocks, "calls", watched)
-    return play(case)
+    monkeypatch.setattr(player, "calls", watched)
+    same(expected, play(case, backend=backend), "pauses after every 7 rounds")
+    assert min(seen) < 0
+    assert len(seen) >= 2 * HORIZON // 7
 
 
 def test_slow_games_are_played_in_short_calls() -> None:
     """Made-up speeds: twice as long while that is fast, at once so long that half a second is
     about enough where it is slow, and never more than there may be.
     """
-    assert blocks._paced(1024, 0.001) == 2048
-    assert blocks._paced(1024, 0.4) == 1024
-    assert blocks._paced(16_384, 32.0) == 256
-    assert blocks._paced(1, 60.0) == 1
-    assert blocks._paced(50_000, 0.001) == blocks.ROUNDS_PER_CALL
+    assert player._paced(1024, 0.001) == 2048
+    assert player._paced(1024, 0.4) == 1024
+    assert player._paced(16_384, 32.0) == 256
+    assert player._paced(1, 60.0) == 1
+    assert player._paced(50_000, 0.001) == player.ROUNDS_PER_CALL
 
 
 def test_recording_more_rounds_does_not_change_the_game() -> None:
@@ -280,65 +278,65 @@ def test_recording_more_rounds_does_not_change_the_game() -> None:
     same(few, dataclasses.replace(many, regret=few.regret, loss=few.loss), "more records")
 
 
-# --- the memory of earlier blocks
+# --- memory that holds anything
 
 
-def stained(carry: Any) -> Any:
-    """What a block could have left, only worse: every bit set."""
+def rubbish(shape: Any, dtype: Any = np.uint8) -> np.ndarray:
+    """Memory with every bit set, as the code may find it."""
+    found = ALIGNED(shape, dtype)
+    found.view(np.uint8)[...] = 255
+    return found
 
-    def stain(x: Any) -> Any:
-        words = np.full(x.nbytes, 255, np.uint8).view(np.uint8 if x.dtype == bool else x.dtype)
-        return jax.device_put(words.reshape(x.shape).astype(x.dtype))
 
-    return jax.tree.map(stain, carry)
+ALIGNED = native.aligned
 
 
 @pytest.mark.parametrize(
     "name", ["dada-exp3, fixed", "metabio, laplace", "dada-exp3-skipping, laplace"]
 )
-def test_what_earlier_blocks_left_does_not_matter(name: str) -> None:
+@pytest.mark.parametrize("pauses", [False, True])
+def test_what_memory_holds_before_does_not_matter(
+    name: str, pauses: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a block before has left, only worse. A vector of runs takes the place of another one,
+    or (where calls end before the game does) has memory of its own.
+    """
     case = CASES[name]
-    expected = play(case)
-    play(case, seed=SEED + 1, horizon=HORIZON + 9)
-    play(dataclasses.replace(case, learner=jb.make_learner(name.split(",")[0], delta=0.9)))
-    players = [player for player in blocks._players.values() if player.spare]
-    assert players
-    same(expected, play(case), "memory of other games")
-    for player in players:
-        player.spare[:] = [stained(carry) for carry in player.spare]
-    same(expected, play(case), "memory full of rubbish")
+    expected = play(case, runs=100, width=100)
+    monkeypatch.setattr(native, "aligned", rubbish)
+    if pauses:
+        monkeypatch.setattr(player, "first_call", lambda *_: 300)
+    same(expected, play(case, runs=100, width=100), "memory full of rubbish")
 
 
 @pytest.mark.parametrize("delays", [jb.FixedDelay(50), jb.LaplaceDelay(50, 25)])
-def test_rounding_does_not_depend_on_the_width(
-    delays: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Many long runs, so that a last bit that differs shows: with 16 runs side by side, were they
-    not given more room, 9 % of the runs of 8,000 rounds would end with another regret.
-    """
-    compile_as_users(monkeypatch)
+def test_rounding_does_not_depend_on_the_width(delays: Any) -> None:
+    """Many long runs, so that a last bit that differs shows."""
     env = jb.make_environment("paper-stochastic", delays=delays)
     learner = jb.make_learner("metabio")
-    for horizon in (4000, 8000):  # in strips, and not
+    for horizon in (4000, 8000):
         options = {"horizon": horizon, "runs": 640, "rounds": 2, "progress": False}
         expected = jb.simulate(env, learner, **options)
-        for width in (16, 48, 640):
+        for width in (16, 48, 100, 640):
             same(expected, jb.simulate(env, learner, width=width, **options), f"width {width}")
 
 
-def test_blocks_that_overflow_are_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backend", ["llvm", "vmap"])
+def test_blocks_that_overflow_are_played_again(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever the number of lanes that the ring begins with, the runs are the same."""
     case = CASES["ucb1, laplace"]
-    expected = play(case)
-    compiled, used = blocks.compile_player, []
+    expected = play(case, backend=backend)
+    compiled, used = player.compile_player, []
 
-    def noted(game: Any, *options: Any) -> blocks.Player:
+    def noted(game: Any, *options: Any) -> player.Player:
         used.append(game.lanes)
         return compiled(game, *options)
 
-    monkeypatch.setattr(blocks, "compile_player", noted)
+    monkeypatch.setattr(player, "compile_player", noted)
     monkeypatch.setattr(sizing, "LANES", 1)
-    same(expected, play(case), "one lane at first")
+    same(expected, play(case, backend=backend), "one lane at first")
     assert {2, 4} <= set(used)
 
 
@@ -388,20 +386,20 @@ STACKS = {  # (environment, learner) of each game
 }
 
 
+@pytest.mark.parametrize("backend", ["llvm", "vmap"])
 @pytest.mark.parametrize("name", STACKS)
-def test_games_side_by_side_are_those_played_alone(name: str) -> None:
+def test_games_side_by_side_are_those_played_alone(name: str, backend: str) -> None:
     pairs, runs = STACKS[name], 2
     sizes = np.max([jb.ring_sizes(env, HORIZON) for env, _ in pairs], axis=0).tolist()
     games = [make_game(env, learner, HORIZON, *sizes, library=np) for env, learner in pairs]
-    game = blocks.stack([one for one in games for _ in range(runs)])
-    width = len(games) * runs
-    player = blocks.compile_player(game, width, stacked=True)
+    game = player.stack([one for one in games for _ in range(runs)])
+    machine = player.compile_player(game, stacked=True, backend=backend)
     keys = np.tile(rng.run_keys(SEED, np.arange(runs)), len(games))
-    side = blocks.play_block(player, game, keys, np.array(POINTS, np.int32), lambda _: None)
+    side = player.play_block(machine, game, keys, np.array(POINTS, np.int32), lambda _: None)
     assert not side.info["overflow"].any()
     for index, (env, learner) in enumerate(pairs):
         mine = slice(index * runs, (index + 1) * runs)
-        alone = play(Case(learner, env), runs=runs, width=runs)
+        alone = play(Case(learner, env), runs=runs, width=runs, backend=backend)
         both = jax.tree.map(
             lambda x, mine=mine: np.cumsum(x.astype(np.float64), axis=0).T[mine], side.curve
         )

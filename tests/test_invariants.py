@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import jaxbio as jb
 from jaxbio import rng
+from jaxbio.engine.round import as_numbers, begin, make_game, step, summary
 from jaxbio.ops import one_hot
-from jaxbio.rollout import as_numbers, begin, make_game, step, summary
 
 ROUNDS = 24
 SLOTS = 5

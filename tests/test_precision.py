@@ -18,6 +18,7 @@ import importlib
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,8 +31,8 @@ from conftest import AS_USERS
 from jax import lax
 
 import jaxbio as jb
-from jaxbio import blocks
 from jaxbio.core import as_arrays
+from jaxbio.engine import player
 from jaxbio.learners.exp3 import ExponentialTicket, weights
 from jaxbio.ops import (
     Wide,
@@ -189,32 +190,39 @@ def test_regret_of_a_million_rounds_in_float32(tmp_path: Path) -> None:
 # --- memory
 
 
+@pytest.mark.parametrize("backend", ["llvm", "vmap"])
 @pytest.mark.parametrize("delays", [jb.FixedDelay(50), jb.LaplaceDelay(50, 25)])
 def test_memory_does_not_grow_with_the_horizon(
-    delays: Any, monkeypatch: pytest.MonkeyPatch
+    delays: Any, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of what NumPy and JAX hold while a game is played, call by call."""
     env, learner = jb.make_environment("paper-stochastic", delays=delays), jb.DAdaExp3()
-    calls = blocks.calls
     live: list[int] = []
 
     def watched(*args: Any) -> Iterator[Any]:
-        for call in calls(*args):
+        for call in CALLS(*args):
             yield call
-            live.append(sum(array.nbytes for array in jax.live_arrays()))
+            arrays = sum(array.nbytes for array in jax.live_arrays())
+            live.append(arrays + tracemalloc.get_traced_memory()[0])
 
-    monkeypatch.setattr(blocks, "calls", watched)
+    monkeypatch.setattr(player, "calls", watched)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 2500)
     monkeypatch.setattr(sim, "ring_sizes", lambda *_: (1024, 1 if env.delays.constant else 12))
+    options = {"runs": 32, "rounds": 50, "workers": 1, "backend": backend, "progress": False}
+    jb.simulate(env, learner, horizon=100, **options)  # compiled before anything is measured
     peaks = []
-    for horizon in (10_000, 200_000):
+    for horizon in (5000, 100_000):
         live.clear()
-        for player in blocks._players.values():  # memory kept for blocks of other tests
-            player.spare.clear()
         gc.collect()
+        tracemalloc.start()
         before = sum(array.nbytes for array in jax.live_arrays())
-        options = {"runs": 8, "width": 8, "rounds": 50, "workers": 1, "progress": False}
         result = jb.simulate(env, learner, horizon=horizon, **options)
-        assert result.regret.shape == (8, 50)
-        assert live
+        tracemalloc.stop()
+        assert result.regret.shape == (32, 50)
+        assert len(live) >= horizon // 2500
         peaks.append(max(live) - before)
-    assert peaks[0] > 0
+    assert peaks[0] > 32 * 4 * 1024  # the rings at least are seen
     assert peaks[1] <= 1.2 * peaks[0]  # of 20 times as many rounds, a few recorded numbers
+
+
+CALLS = player.calls

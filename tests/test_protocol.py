@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import BY_VMAP
 
 import jaxbio as jb
-from jaxbio import rng, sizing
+from jaxbio import rng
 from jaxbio.core import ignores_empty_lanes
+from jaxbio.engine import sizing
 
 HORIZON = 40
 MAPPING = jb.StochasticMapping([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
@@ -108,11 +110,13 @@ class CountsLanes(Uniform):
         return {"seen": state["seen"] + (arrivals.play.loss + shown).mean()}, None
 
 
+@pytest.mark.filterwarnings(BY_VMAP)  # keys
 @pytest.mark.parametrize("learner", [CallsCut(), PlainNumbers(), OwnKey(), CountsLanes()])
 def test_a_learner_of_the_users_plays_everywhere_alike(learner: Any) -> None:
     assert_played_alike(RANDOM, learner, "seen")
 
 
+@pytest.mark.filterwarnings(BY_VMAP)
 def test_typed_keys_play_in_two_kinds_of_random_generators() -> None:
     @jb.pytree
     class OtherKey(OwnKey):
@@ -376,7 +380,7 @@ def test_what_longest_returns_is_checked(longest: Any, error: type[Exception]) -
 
 
 def test_delays_without_a_longest_are_longer_than_the_game() -> None:
-    assert jb.ring_sizes(jb.Environment(MAPPING, LOSSES, Longer(float("inf"))), 300)[0] == 1024  # type: ignore
+    assert jb.ring_sizes(jb.Environment(MAPPING, LOSSES, Longer(float("inf"))), 300)[0] == 512  # type: ignore
 
 
 @jb.pytree

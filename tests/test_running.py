@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from helpers import BY_VMAP
 
 import jaxbio as jb
-from jaxbio import blocks, workers
+from jaxbio import workers
 from jaxbio.core import float_dtype
 
 ENV = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(5))
@@ -54,6 +55,26 @@ def test_shapes_are_checked_under_jit() -> None:
     )
     with pytest.raises(ValueError, match="states has 5 rows, but the horizon is 20"):
         jax.jit(lambda env: jb.rollout(env, jb.UCB1(), 0, 20, ring_depth=64, lanes=1).loss)(env)
+
+
+@pytest.mark.parametrize("backend", [None, "llvm", "vmap"])
+def test_who_has_played_is_told(backend: str | None) -> None:
+    options: Any = {"horizon": 20, "runs": 2, "backend": backend, "progress": False}
+    name = backend or "llvm"
+    assert jb.simulate(ENV, jb.UCB1(), **options).backend == name
+    swept = jb.sweep(ENV, {"a": jb.UCB1()}, {}, **options)
+    assert swept.attrs["backend"] == name
+
+
+@pytest.mark.parametrize("play", ["simulate", "sweep"])
+def test_a_backend_that_does_not_exist_is_refused(play: str) -> None:
+    options: Any = {"horizon": 20, "runs": 2, "backend": "gpu", "progress": False}
+    calls = {
+        "simulate": lambda: jb.simulate(ENV, jb.UCB1(), **options),
+        "sweep": lambda: jb.sweep(ENV, {"a": jb.UCB1()}, {}, **options),
+    }
+    with pytest.raises(ValueError, match=r"backend must be .*'llvm'.*'vmap'.*got 'gpu'"):
+        calls[play]()
 
 
 def test_a_constant_schedule_is_the_number_and_a_falling_one_is_not() -> None:
@@ -111,6 +132,7 @@ def test_totals_past_2_to_the_24_are_exact() -> None:
     assert info["total_delay"][0] == sum(min(3001, 10_000 - t) for t in range(1, 10_001))
 
 
+@pytest.mark.filterwarnings(BY_VMAP)  # of float64
 def test_realised_regret_keeps_the_precision_of_its_game() -> None:
     env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(5))
     with jax.enable_x64(True):
@@ -216,24 +238,6 @@ def test_games_without_room_are_refused(delay: int, options: dict[str, Any], rem
     assert most < 20_000_000
 
 
-def test_memory_that_earlier_games_have_left_is_given_back_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Memory is kept for the next block of a program: it must not be missing to another one."""
-    given_back: list[bool] = []
-    monkeypatch.setattr("jaxbio.schedule.give_back_memory", lambda: given_back.append(True))
-    monkeypatch.setattr("jaxbio.memory.free_memory", lambda: 1e12 if given_back else 1e3)
-    jb.simulate(ENV, jb.UCB1(), horizon=50, runs=2, progress=False)
-    assert given_back == [True]
-
-
-def test_spare_memory_is_given_back() -> None:
-    jb.simulate(ENV, jb.UCB1(), horizon=50, runs=2, progress=False)
-    assert any(player.spare for player in blocks._players.values())
-    blocks.give_back_memory()
-    assert not any(player.spare for player in blocks._players.values())
-
-
 def test_sizes_of_what_is_no_environment() -> None:
     nothing: Any = None
     with pytest.raises(TypeError, match="env must be an Environment, but got None"):
@@ -241,13 +245,6 @@ def test_sizes_of_what_is_no_environment() -> None:
     word: Any = "a"
     with pytest.raises(TypeError, match="ring_depth must be an integer, but got 'a'"):
         jb.rollout(ENV, jb.UCB1(), 0, 50, ring_depth=word)
-
-
-def test_large_memory_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks.give_back_memory()
-    monkeypatch.setattr(blocks, "SPARE_BYTES", 100)
-    jb.simulate(ENV, jb.UCB1(), horizon=50, runs=2, progress=False)
-    assert not any(player.spare for player in blocks._players.values())
 
 
 def test_a_sweep_that_fits_with_one_worker_takes_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,45 +12,31 @@ the regrets normal), 4e-5 in all.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import compile_as_users
 from scipy import stats
 
 import jaxbio as jb
-from jaxbio import blocks
 
 sim = importlib.import_module("jaxbio.simulate")
 pytestmark = pytest.mark.slow
 
 HORIZON = 10_000
 RUNS = 200
-WIDTH = 104  # two blocks hold the 200 runs, with little to spare
 Z = 4.5
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _as_users() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        compile_as_users(patch)
-        yield
 
 
 @pytest.fixture(autouse=True)
 def _few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rings of two sizes only, so that different delays share their programs, and fewer branches
-    in these. No other test has blocks of this width.
-    """
-    monkeypatch.setattr(blocks, "LADDER", (6,))
+    """Rings of two sizes only, so that different delays share their programs."""
     sizes = {True: (256, 1), False: (1024, 12)}
     monkeypatch.setattr(sim, "ring_sizes", lambda env, *_: sizes[env.delays.constant])
 
 
 def play(env: jb.Environment, learner: Any, runs: int = RUNS) -> jb.Result:
-    sizes = {"horizon": HORIZON, "runs": runs, "width": WIDTH, "rounds": 1}
+    sizes = {"horizon": HORIZON, "runs": runs, "rounds": 1}
     return jb.simulate(env, learner, **sizes, seed=11, progress=False)
 
 

@@ -23,7 +23,8 @@ import pytest
 from sweeping import BLOCKS, SMALL, blocks_in, same, small, small_alone, utility
 
 import jaxbio as jb
-from jaxbio import blocks, files
+from jaxbio import files
+from jaxbio.engine import player
 from jaxbio.grid import describe, make_grid
 from jaxbio.store import Store, checked_path, part
 
@@ -91,6 +92,27 @@ def test_only_missing_blocks_are_played(store: Path, played: list[tuple[int, int
 
 def test_workers_progress_and_processes_are_not_settings(store: Path) -> None:
     same(small(store=store, workers=3, checkpoint=1, processes=(1, 4)), small_alone())
+
+
+def test_who_plays_is_a_setting_and_part_of_the_result(store: Path) -> None:
+    """Back-ends agree to rounding only: a store has the blocks of one."""
+    assert small_alone().attrs["backend"] == "llvm"
+    same(small(store=store, backend="llvm"), small_alone())  # who plays by itself
+    with pytest.raises(ValueError, match='backend: was "llvm", now "vmap"'):
+        small(store=store, backend="vmap")
+
+
+@pytest.mark.parametrize("delay", [9, jb.UniformDelay(8, 9)], ids=["fixed", "random"])
+def test_a_long_run_of_vmap_goes_on_from_its_middle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delay: Any
+) -> None:
+    options = LONG | {"axes": {"delay": [delay]}, "backend": "vmap"}
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
+    expected = small(**options)
+    assert expected.attrs["backend"] == "vmap"
+    interrupted(monkeypatch, 4, store=tmp_path, **options)
+    assert [file.name for file in (tmp_path / "unfinished").iterdir()] == ["0000000.npz"]
+    same(small(store=tmp_path, **options), expected)
 
 
 def test_the_order_of_learners_and_axes_is_no_setting(
@@ -332,7 +354,7 @@ def test_changed_settings_are_refused_and_told(what: str, store: Path) -> None:
         ("python", "3.1"),
         ("sources", "0123"),
         ("precision", "float64"),
-        ("loops", "of another kind"),
+        ("backend", "pallas"),
         ("machine", "pdp11"),
         ("cpu_features", "none"),
         ("xla_flags", "--xla_fast"),
@@ -653,8 +675,8 @@ def test_a_long_run_goes_on_from_its_middle(
 ) -> None:
     options = LONG | {"axes": {"delay": [delay]}}
     if delay is RANDOM:
-        monkeypatch.setattr("jaxbio.sizing.ring_sizes", lambda *_: (16, 2))
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+        monkeypatch.setattr("jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 2))
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     expected = small(**options)
     played.clear()
     interrupted(monkeypatch, 4, store=tmp_path, **options)
@@ -668,7 +690,7 @@ def test_a_long_run_goes_on_from_its_middle(
 
 
 def test_a_torn_checkpoint_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     interrupted(monkeypatch, 4, store=tmp_path, **LONG)
     torn(tmp_path / "unfinished" / "0000000.npz")
     with monkeypatch.context() as patch:
@@ -682,18 +704,20 @@ def test_a_torn_checkpoint_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_checkpoint_of_another_program_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     interrupted(monkeypatch, 4, store=tmp_path, **LONG)
     load = Store.load_progress
     for change in (
-        lambda arrays: {name: x for name, x in arrays.items() if name != "carry.number"},
-        lambda arrays: arrays | {"carry.number": arrays["carry.number"].astype(np.int64)},
-        lambda arrays: arrays | {"carry.number": arrays["carry.number"][:1]},
+        lambda arrays: {name: x for name, x in arrays.items() if name != "state.0"},
+        lambda arrays: {name: x for name, x in arrays.items() if name != "curve.loss"},
+        lambda arrays: arrays | {"state.1": arrays["state.0"]},
+        lambda arrays: arrays | {"state.0": arrays["state.0"].astype(np.int64)},
+        lambda arrays: arrays | {"state.0": arrays["state.0"][:, 1:]},
     ):
         with monkeypatch.context() as patch:
             patch.setattr(Store, "load_progress", lambda *args, c=change: c(load(*args)))
             with pytest.raises(
-                ValueError, match=r"0000000\.npz is the state of another program \(carry\.number"
+                ValueError, match=r"0000000\.npz is the state of another program \(\d arrays"
             ):
                 small(store=tmp_path, **LONG)
 
@@ -701,7 +725,7 @@ def test_a_checkpoint_of_another_program_is_named(
 def test_a_block_that_another_process_saves_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     expected = small(store=tmp_path / "other", **LONG)
     stretches: list[int] = []
 
@@ -718,7 +742,7 @@ def test_a_block_that_another_process_saves_is_given_up(
 def test_checkpoints_are_no_more_frequent_than_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     saved: list[int] = []
     monkeypatch.setattr(Store, "save_progress", lambda self, number, _: saved.append(number))
     small(store=tmp_path / "often", **LONG)
@@ -742,19 +766,19 @@ def test_a_run_that_needs_more_lanes_is_played_again(
 ) -> None:
     """With a store and checkpoints as without."""
     options = LONG | {"axes": {"delay": [RANDOM]}}
-    monkeypatch.setattr(blocks, "ROUNDS_PER_CALL", 100)
+    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     monkeypatch.setattr(
-        "jaxbio.sizing.ring_sizes", lambda *_: (16, 2)
+        "jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 2)
     )  # enough: 8 or 9 rounds late
     expected = small(**options)
-    compiled = blocks.compile_player
+    compiled = player.compile_player
     tried: list[int] = []
     monkeypatch.setattr(
-        blocks,
+        player,
         "compile_player",
         lambda game, *rest: tried.append(game.lanes) or compiled(game, *rest),
     )
-    monkeypatch.setattr("jaxbio.sizing.ring_sizes", lambda *_: (16, 1))
+    monkeypatch.setattr("jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 1))
     same(small(store=tmp_path, **options), expected)
     assert tried == [2]
 

@@ -21,10 +21,10 @@ from sweeping import BLOCKS, HERE, SMALL, is_played_alike, same, small, small_al
 
 import jaxbio as jb
 from jaxbio import dataset, netcdf
+from jaxbio.engine.round import begin
 from jaxbio.grid import group, make_grid
 from jaxbio.moments import merged, moments
 from jaxbio.playing import _Tally
-from jaxbio.rollout import begin
 from jaxbio.schedule import Job, cut, make_blocks
 from jaxbio.store import Store
 

@@ -15,9 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import BY_VMAP
 
 import jaxbio as jb
-from jaxbio.kernel import Program
+from jaxbio.engine import player
+from jaxbio.engine.rules import Rules
 from jaxbio.traces import code_of
 
 HEAD = """
@@ -135,15 +137,27 @@ def change(what: str, module: types.ModuleType) -> None:
     exec(CHANGES[what][2], module.__dict__)
 
 
-def choice(learner: Any, u: Any, loop: Any) -> Any:
-    return learner.choice(u)
+def choose(learner: Any, key: Any, t: Any, carry: Any) -> Any:
+    return jnp.asarray(learner.choice(jnp.float32(0.25))).astype(jnp.float32)
 
 
-CHOICE, U = Program(choice), np.float32(0.25)
+# A learner by itself: what it chooses is what is recorded.
+CHOICE = Rules(
+    lambda learner: jnp.float32(0),
+    choose,
+    lambda carry: (carry, carry),
+    lambda learner, carry: {},
+    lambda carry: [],
+)
+
+
+def program(learner: Any) -> player.Player:
+    return player.compile_player(learner, rules=CHOICE)
 
 
 def chosen(learner: Any) -> float:
-    return float(CHOICE.executable(learner, U)(learner, U))
+    keys, stops = np.zeros((2, 1), np.uint32), np.array([1], np.int32)
+    return player.play_once(program(learner), learner, keys, stops, lambda _: None).curve.item()
 
 
 @pytest.mark.usefixtures("pk")
@@ -151,12 +165,12 @@ def chosen(learner: Any) -> float:
 def test_a_program_is_of_the_code_as_it_is(what: str) -> None:
     module = users(what)
     assert chosen(module.learner) == 0
-    program = CHOICE.executable(module.learner, U)
+    before = program(module.learner)
     change(what, module)
     assert chosen(module.learner) == 1
-    again = CHOICE.executable(module.learner, U)
-    assert again is not program
-    assert CHOICE.executable(module.learner, U) is again
+    again = program(module.learner)
+    assert again is not before
+    assert program(module.learner) is again
 
 
 OPTIONS: dict[str, Any] = {"horizon": 20, "runs": 3, "rounds": [20], "progress": False}
@@ -167,7 +181,10 @@ def finals(learner: Any, **options: Any) -> list[float]:
     swept = jb.sweep(ENV, {"mine": learner}, {}, **OPTIONS, **options)
     rolled = jb.rollout(ENV, learner, 0, 20, rounds=[20])
     simulated = jb.simulate(ENV, learner, **OPTIONS)
-    return [rolled.regret[-1].item(), simulated.final_regret[0], swept["final_regret"].values[0, 0]]
+    final = swept["final_regret"].values[0, 0]
+    assert simulated.final_regret[0] == final
+    assert rolled.regret[-1].item() == pytest.approx(final, rel=1e-6)
+    return [rolled.regret[-1].item(), simulated.final_regret[0], final]
 
 
 @pytest.mark.usefixtures("pk")
@@ -201,6 +218,7 @@ class Random:
         return state, None
 
 
+@pytest.mark.filterwarnings(BY_VMAP)  # of keys
 def test_what_is_set_in_jax_is_part_of_the_code(tmp_path: Path) -> None:
     env = jb.make_environment("paper-stochastic")
     options: Any = {"horizon": 50, "progress": False}

@@ -1,50 +1,61 @@
 """A version of JAX that nobody has seen yet: the same results, and at most one line of warning.
 
-Such a version is simulated: a primitive that the interpreter has never heard of, primitives whose
-parameters have other names, and one whose equations cannot be taken apart at all.
+Such a version is simulated: a primitive that flattening has never heard of, one of somebody else's
+with a name of JAX's, primitives whose parameters have other names, and equations that cannot be
+taken apart at all. All of it is played by `jax.vmap`, and refused where LLVM is asked for by name.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import BY_VMAP, forget_programs
 from jax import lax
 from jax.extend import core as jex
 from jax.interpreters import batching as batchers
 from jax.interpreters import mlir
 
 import jaxbio as jb
-from jaxbio import batching, blocks, kernel
+from jaxbio.engine import flatten
+from jaxbio.engine.backends import choice
+from jaxbio.engine.backends.choice import SLOWER
+from jaxbio.engine.round import make_game
+from jaxbio.engine.rules import GAME
 
 RUNS, HORIZON = 3, 50
 MAPPING = jb.StochasticMapping([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
 ENV = jb.Environment(MAPPING, jb.BernoulliLosses([0.1, 0.8]), jb.UniformDelay(0, 6))
-
-unheard_of = jex.Primitive("unheard_of")  # twice its operand
-unheard_of.def_impl(lambda x: x * 2)
-unheard_of.def_abstract_eval(lambda x: x)
-mlir.register_lowering(unheard_of, mlir.lower_fun(lambda x: x * 2, multiple_results=False))
-
-
-def _batch(args: Any, axes: Any) -> Any:
-    _batch.calls += 1
-    return unheard_of.bind(args[0]), axes[0]
-
-
-_batch.calls = 0  # type: ignore[attr-defined]
-batchers.primitive_batchers[unheard_of] = _batch  # type: ignore[index]
+OPTIONS: Any = {"horizon": HORIZON, "runs": RUNS, "progress": False}
 
 
 @pytest.fixture(autouse=True)
 def own_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """No program that the JAX of today has compiled serves the one that is simulated."""
-    monkeypatch.setattr(blocks, "_players", {})
-    monkeypatch.setattr(blocks, "_programs", blocks.make_programs())
+    forget_programs(monkeypatch)
+
+
+def primitive(name: str, meaning: Callable[[Any], Any]) -> jex.Primitive:
+    """One that JAX can play, of an array whose last axis it works along."""
+    made = jex.Primitive(name)
+    made.def_impl(meaning)
+    made.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(made, mlir.lower_fun(meaning, multiple_results=False))
+
+    def batched(args: Any, axes: Any) -> Any:
+        return made.bind(jnp.moveaxis(args[0], axes[0], 0)), 0
+
+    batchers.primitive_batchers[made] = batched  # type: ignore[index]
+    return made
+
+
+unheard_of = primitive("unheard_of", lambda x: x * 2)
+square = primitive("square", lambda x: jnp.cumsum(x, axis=-1))  # JAX's is elementwise
 
 
 @jb.pytree
@@ -70,169 +81,190 @@ class Learner:
         return {"seen": state.sum()}
 
 
-def played(learner: Any) -> tuple[np.ndarray, np.ndarray]:
-    result = jb.simulate(ENV, learner, horizon=HORIZON, runs=RUNS, progress=False)
-    return result.regret, result.info["seen"]
-
-
-def expected(learner: Any) -> tuple[np.ndarray, np.ndarray]:
+def expected(learner: Any) -> Any:
     def play(run: Any) -> Any:
         return jb.rollout(ENV, learner, 0, HORIZON, run=run)
 
-    record = jax.jit(jax.vmap(play))(jnp.arange(RUNS))
-    return np.asarray(record.regret), np.asarray(record.info["seen"])
+    return jax.jit(jax.vmap(play))(jnp.arange(RUNS))
 
 
-def assert_alike(learner: Any) -> None:
-    for mine, theirs in zip(played(learner), expected(learner), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-5)
+def assert_alike(result: jb.Result, learner: Any) -> None:
+    wanted = expected(learner)
+    np.testing.assert_array_equal(result.loss, wanted.loss)
+    np.testing.assert_allclose(result.regret, wanted.regret, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(result.info["seen"], wanted.info["seen"], rtol=1e-6)
+
+
+def assert_by_vmap(learner: Any, name: str) -> None:
+    """By `jax.vmap`, with one line that names what is not known; by name, LLVM refuses."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")  # a user would see even fewer
+        result = jb.simulate(ENV, learner, **OPTIONS)
+        jb.simulate(ENV, learner, **OPTIONS | {"runs": 5})
+    lines = [str(line.message) for line in said]
+    assert len(lines) == 1, lines
+    assert lines[0].startswith(f"{SLOWER} does not know ")
+    assert name in lines[0]
+    assert "\n" not in lines[0]
+    assert said[0].category is RuntimeWarning
+    assert result.backend == "vmap"
+    assert_alike(result, learner)
+    for play in (
+        lambda: jb.simulate(ENV, learner, **OPTIONS, backend="llvm"),
+        lambda: jb.sweep(ENV, {"a": learner}, {}, **OPTIONS, backend="llvm"),
+    ):
+        with pytest.raises(ValueError, match=rf"backend='llvm' cannot play this.*{name}"):
+            play()
+
+
+def test_what_is_known_needs_no_vmap() -> None:
+    """Else the tests below would show nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = jb.simulate(ENV, Learner(), **OPTIONS)
+    assert result.backend == "llvm"
+    assert_alike(result, Learner())
+
+
+def test_the_filter_of_the_suite_knows_the_warning() -> None:
+    assert f"default:{SLOWER.partition(',')[0]}" == BY_VMAP
 
 
 def test_an_unknown_primitive_goes_to_vmap() -> None:
-    before = _batch.calls  # type: ignore[attr-defined]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert_alike(Learner(unheard_of.bind))
-    assert _batch.calls > before + 1  # type: ignore[attr-defined]  # once is vmap(rollout)
-    assert not kernel.is_emitted(jax.make_jaxpr(unheard_of.bind)(1.0).jaxpr)
+    assert_by_vmap(Learner(unheard_of.bind), "unheard_of")
 
 
 def test_a_primitive_of_somebody_elses_with_a_name_of_jaxs_keeps_its_meaning() -> None:
-    """One that is called `square` and is a cumulative sum: not elementwise."""
-    square = jex.Primitive("square")
-    square.def_abstract_eval(lambda x: x)
-    square.def_impl(lambda x: jnp.cumsum(x, axis=-1))
-    lowering = mlir.lower_fun(lambda x: jnp.cumsum(x, axis=-1), multiple_results=False)
-    mlir.register_lowering(square, lowering)
-    moved = lambda args, axes: (square.bind(jnp.moveaxis(args[0], axes[0], 0)), 0)  # noqa: E731
-    batchers.primitive_batchers[square] = moved  # type: ignore[index]
-    got = jax.jit(batching.runs_last(square.bind, [True], RUNS))(X)
-    np.testing.assert_array_equal(got, np.cumsum(X, axis=0))
-    assert not kernel.is_emitted(jax.make_jaxpr(square.bind)(X).jaxpr)
+    assert_by_vmap(Learner(square.bind), "square")
 
 
-def test_small_integers_index_large_arrays() -> None:
-    table = jnp.arange(300.0)
-    index = jnp.array([0, 7, 255], jnp.uint8)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read = batching.runs_last(lambda i: lax.dynamic_index_in_dim(table, i), [True], RUNS)
-        np.testing.assert_array_equal(read(index)[0], [0, 7, 255])
+def delayed(delay: int) -> jb.Environment:
+    return jb.Environment(MAPPING, ENV.losses, jb.UniformDelay(0, delay))
 
 
-def test_a_bitcast_that_joins_bytes_stays_on_the_fast_path() -> None:
-    words = jnp.arange(2 * 4 * RUNS, dtype=jnp.uint8).reshape(2, 4, RUNS)
-    join = lambda x: lax.bitcast_convert_type(x, jnp.float32)  # noqa: E731
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        got = batching.runs_last(join, [True], RUNS)(words)
-    np.testing.assert_array_equal(got[:, 1], join(words[..., 1]))
+def test_a_sweep_says_it_once_and_who_has_played() -> None:
+    learners = {"mine": Learner(unheard_of.bind), "yours": Learner()}
+    with pytest.warns(RuntimeWarning, match="does not know unheard_of") as said:
+        data = jb.sweep(delayed, learners, {"delay": [3, 4, 6]}, **OPTIONS)
+    assert len(said) == 1
+    assert data.attrs["backend"] == "llvm, vmap"
+    result = jb.simulate(ENV, Learner(), **OPTIONS)
+    np.testing.assert_array_equal(data.loss.sel(learner="yours", delay=6), result.loss)
 
 
-def test_a_constant_table_is_read_at_an_index_per_run() -> None:
-    """Some versions of JAX keep a constant as an array of the host's."""
-    u = jnp.array([0.1, 0.8, 0.99])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        place = batching.runs_last(
-            lambda u: jnp.searchsorted(jnp.array([0.7, 0.85, 0.95]), u), [True], RUNS
-        )
-        np.testing.assert_array_equal(place(u), [0, 1, 3])
+def used_by(function: Callable[..., Any], *args: Any) -> set[str]:
+    """The names of all primitives of a function, at any depth."""
+    found: set[str] = set()
+
+    def walk(jaxpr: Any) -> None:
+        for eqn in jaxpr.eqns:
+            found.add(eqn.primitive.name)
+            for inner in jex.jaxprs_in_params(eqn.params):
+                walk(getattr(inner, "jaxpr", inner))
+
+    walk(jax.make_jaxpr(function)(*args).jaxpr)
+    return found
 
 
-@pytest.mark.parametrize("name", sorted(batching.PARAMETERS))
-def test_a_renamed_parameter_goes_to_vmap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the interpreter, a JAX with other names than it knows looks like one with new names."""
-    renamed = frozenset(f"new_{word}" for word in batching.PARAMETERS[name]) or frozenset(["new"])
-    monkeypatch.setitem(batching.PARAMETERS, name, renamed)
-    by_vmap = []
-    whole = batching._by_vmap
-
-    def spy(eqn: Any, operands: Any) -> Any:
-        by_vmap.append(eqn.primitive.name)
-        return whole(eqn, operands)
-
-    monkeypatch.setattr(batching, "_by_vmap", spy)
-    function, args = USES[name]
-    axes = (-1,) * len(args)
-    got = batching.runs_last(function, [True] * len(args), RUNS)(*args)
-    wanted = jax.vmap(function, in_axes=axes, out_axes=-1)(*args)
-    jax.tree.map(np.testing.assert_array_equal, got, wanted)
-    used = {eqn.primitive.name for eqn in jax.make_jaxpr(function)(*(x[..., 0] for x in args)).eqns}
-    assert name in by_vmap or name not in used  # `stack` and `unstack` are not in every version
-
-
-X = jnp.arange(4.0 * RUNS).reshape(4, RUNS)
-INDEX = jnp.array([0, 2, 3], jnp.int32)
-USES = {
-    "broadcast_in_dim": (lambda x: lax.broadcast_in_dim(x, (2, 4), (1,)), (X,)),
-    "reshape": (lambda x: lax.reshape(x, (2, 2)), (X,)),
-    "squeeze": (lambda x: lax.squeeze(x[:1], (0,)), (X,)),
-    "transpose": (lambda x: x.reshape(2, 2).T, (X,)),
-    "stack": (lambda x: jnp.stack([x, x]), (X,)),
-    "unstack": (lambda x: jnp.unstack(x), (X,)),
-    "concatenate": (lambda x: lax.concatenate([x, x], 0), (X,)),
-    "slice": (lambda x: lax.slice(x, (1,), (3,)), (X,)),
-    "dynamic_slice": (lambda x, i: lax.dynamic_slice(x, (i,), (1,)), (X, INDEX)),
-    "dynamic_update_slice": (
-        lambda x, i: lax.dynamic_update_slice(x, jnp.ones(1), (i,)),
-        (X, INDEX),
+INDEX = jnp.int32(1)
+X = jnp.arange(12.0).reshape(4, 3)
+# What a learner may do with its lanes [lanes, 3], each through one primitive of this name.
+USES: dict[str, Callable[[Any], Any]] = {
+    "broadcast_in_dim": lambda x: x + lax.broadcast_in_dim(x[0], x.shape, (1,)),
+    "reshape": lambda x: lax.reshape(lax.reshape(x, (x.size,)), x.shape),
+    "squeeze": lambda x: x + lax.squeeze(x[:1], (0,)),
+    "transpose": lambda x: lax.transpose(lax.transpose(x, (1, 0)), (1, 0)),
+    "concatenate": lambda x: lax.concatenate([x[1:], x[:1]], 0),
+    "slice": lambda x: x + lax.slice(x, (1, 0), (2, 3)),
+    "dynamic_slice": lambda x: x + lax.dynamic_slice(x, (x[0, 0].astype(jnp.int32), 0), (1, 3)),
+    "dynamic_update_slice": lambda x: lax.dynamic_update_slice(
+        x, x[:1] + 1, (x[0, 0].astype(jnp.int32), 0)
     ),
-    "scan": (lambda x: lax.scan(lambda c, y: (c + y, c), x[0], x), (X,)),
-    "while": (lambda x: lax.while_loop(lambda y: y[0] < 9, lambda y: y * 2 + 1, x), (X,)),
+    "gather": lambda x: x + x[x[:, 0].astype(jnp.int32)],
+    "scatter-add": lambda x: x.at[x[:, 0].astype(jnp.int32)].add(x),
+    "scan": lambda x: lax.scan(lambda c, y: (c + y, c), x[0], x)[1],
+    "while": lambda x: lax.while_loop(lambda y: y[0, 0] < 9, lambda y: y * 2 + 1, x),
+    "cond": lambda x: lax.cond(x[0, 0] > 0, lambda y: y * 2, lambda y: y + 1, x),
+    "reduce_sum": lambda x: x + x.sum(0),
+    "argmin": lambda x: x + jnp.argmin(x, axis=0).astype(x.dtype),
+    "sort": lambda x: lax.sort(x, dimension=0),
+    "cumsum": lambda x: lax.cumsum(x, axis=0),
+    "dot_general": lambda x: x @ jnp.eye(3, dtype=x.dtype),
+    "convert_element_type": lambda x: x.astype(jnp.int32).astype(x.dtype),
+    "select_n": lambda x: jnp.where(x > 0, x, 1.0),
+    "exp": jnp.exp,
 }
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_a_scan_is_read_off_shapes(reverse: bool) -> None:
-    """With constants, several carried values, inputs and outputs, of all numbers of axes."""
+class Renamed:
+    """An equation whose parameters have names that nobody knows."""
 
-    def function(a: Any, x: Any) -> Any:
-        def step(carry: Any, y: Any) -> Any:
-            total, table = carry
-            return (total + a[0] * y[0], table + y), (total, table[::-1])
+    def __init__(self, eqn: Any) -> None:
+        self.eqn = eqn
+        self.params = {f"new_{name}": value for name, value in eqn.params.items()} or {"new": 1}
 
-        return lax.scan(step, (jnp.zeros(()), a), (x.reshape(2, 2)), reverse=reverse)
-
-    args = (X[:2], X)
-    got = batching.runs_last(function, [True, True], RUNS)(*args)
-    wanted = jax.vmap(function, in_axes=-1, out_axes=-1)(*args)
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-6), got, wanted)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.eqn, name)
 
 
-def test_a_primitive_with_another_result_than_expected_goes_to_vmap(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As if a parameter of the same name had come to mean something else."""
-    monkeypatch.setattr(batching, "_runs_last", lambda *_: [jnp.zeros((RUNS, 9))])
-    function = batching.runs_last(lambda x, y: jnp.concatenate([x, y]), [True, False], RUNS)
-    got = function(X, jnp.arange(5.0))
-    assert got.shape == (9, RUNS)
-    np.testing.assert_array_equal(got[:, 1], jnp.concatenate([X[:, 1], jnp.arange(5.0)]))
+def seen_as(name: str, other: Callable[[Any], Any], patch: pytest.MonkeyPatch) -> None:
+    """Flattening meets `other(equation)` in the place of those of this primitive."""
+    equation = flatten.Flattener._equation
+
+    def changed(self: Any, eqn: Any, *rest: Any) -> Any:
+        return equation(self, other(eqn) if eqn.primitive.name == name else eqn, *rest)
+
+    patch.setattr(flatten.Flattener, "_equation", changed)
+
+
+def flattened(learner: Any) -> Any:
+    game = make_game(ENV, learner, HORIZON, *jb.ring_sizes(ENV, HORIZON), library=np)
+    return choice.flattened(GAME, game, False)
+
+
+@pytest.mark.parametrize("name", sorted(USES))
+def test_renamed_parameters_are_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert name in used_by(USES[name], X)
+    flattened(Learner(USES[name]))
+    seen_as(name, Renamed, monkeypatch)
+    with pytest.raises(flatten.CannotFlatten, match=name):
+        flattened(Learner(USES[name]))
+
+
+@pytest.mark.parametrize("name", ["scan", "gather"])
+def test_renamed_parameters_go_to_vmap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen_as(name, Renamed, monkeypatch)
+    assert_by_vmap(Learner(USES[name]), name)
+
+
+def test_one_parameter_more_is_not_overlooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It might mean that the primitive does something else."""
+
+    def more(eqn: Any) -> Any:
+        found = Renamed(eqn)
+        found.params = eqn.params | {"upside_down": True}
+        return found
+
+    seen_as("cumsum", more, monkeypatch)
+    with pytest.raises(ValueError, match=r"cumsum.*upside_down"):
+        jb.simulate(ENV, Learner(USES["cumsum"]), **OPTIONS, backend="llvm")
 
 
 def test_equations_that_cannot_be_taken_apart_cost_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wanted = played(Learner())
-    monkeypatch.setattr(blocks, "_players", {})
-    monkeypatch.setattr(blocks, "_programs", blocks.make_programs())
+    class NewEquation:
+        def __init__(self, eqn: Any) -> None:
+            self.primitive, self.invars, self.outvars = eqn.primitive, eqn.invars, eqn.outvars
 
-    def broken(*_: Any) -> Any:
-        raise AttributeError("'NewEquation' object has no attribute 'params'")
-
-    monkeypatch.setattr(batching, "_interpret", broken)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("default")  # as a user has it
-        got = played(Learner())
-    assert [str(line.message) for line in said] == [batching.UNKNOWN_JAX]
-    for mine, theirs in zip(got, wanted, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-5)
+    seen_as("cumsum", NewEquation, monkeypatch)
+    assert_by_vmap(Learner(USES["cumsum"]), "cumsum")
 
 
 def test_a_mistake_of_the_user_is_not_taken_for_a_new_jax() -> None:
     def mistaken(x: Any) -> Any:
         raise ZeroDivisionError("mine")
 
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        batching.runs_last(mistaken, [True], RUNS)(X)
+    for backend in (None, "llvm", "vmap"):
+        with pytest.raises(ZeroDivisionError, match="mine"):
+            jb.simulate(ENV, Learner(mistaken), **OPTIONS, backend=backend)

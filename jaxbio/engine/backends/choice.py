@@ -37,6 +37,11 @@ def platform() -> str:
     return getattr(device, "platform", None) or jax.default_backend()
 
 
+def preferred(backend: str | None) -> str:
+    """Who plays whatever it can play: the one that is asked for, or the one of this platform."""
+    return backend or ("llvm" if platform() == "cpu" else "jnp")
+
+
 def make(rules: Rules, tree: Any, per_run: bool, backend: str | None) -> Any:
     """Something with `fresh` and `play` (see `native.Native`) for trees like this one.
 

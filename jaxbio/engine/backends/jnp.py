@@ -6,7 +6,7 @@ never waited for. What is compiled is a scan of each of a few lengths.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -114,23 +114,23 @@ class Vectors:
 
     # --- what is compiled
 
-    def _evaluator(
-        self, memories: Arrays, numbers: list[Array], keys: Array, t: Any, scalars: list[Array]
-    ) -> Evaluator:
-        given = self.program.numbers
+    def outside(
+        self, numbers: list[Array], keys: Array, t: Any, scalars: list[Array]
+    ) -> Callable[[str, int], Array]:
+        """Where an evaluator finds numbers: of the game, of the key, of the round, of the carry."""
+        shape = (-1, keys.shape[-1]) if self.program.per_run else (-1,)
 
-        def outside(kind: str, place: int) -> Array:
+        def found(kind: str, place: int) -> Array:
             if kind == "number":
-                leaf, entry, _ = given.scalars[place]
-                shape = (-1, keys.shape[-1]) if self.program.per_run else (-1,)
+                leaf, entry, _ = self.program.numbers.scalars[place]
                 return numbers[leaf].reshape(shape)[entry]
             if kind == "key":
                 return keys[place]
             return t if kind == "round" else scalars[place]
 
-        return Evaluator(keys.shape[-1], memories, outside)
+        return found
 
-    def _memories(
+    def memories(
         self, numbers: list[Array], arrays: list[Array], scratch: list[Array], runs: int
     ) -> Arrays:
         """All memories of the program."""
@@ -141,7 +141,7 @@ class Vectors:
         found |= dict(zip(self.program.scratch, scratch, strict=True))
         return Arrays(found, runs)
 
-    def _scratch(self, part: str, runs: int) -> list[Array]:
+    def scratch(self, part: str, runs: int) -> list[Array]:
         """Room for what a part works with; next to none for memories that it leaves alone."""
         used = set(writes(self.program.parts[part]))
         return [
@@ -151,9 +151,9 @@ class Vectors:
 
     def _begun(self, numbers: list[Array], keys: Array, state: Any) -> Any:
         runs = keys.shape[-1]
-        memories = self._memories(numbers, state[1], self._scratch("begin", runs), runs)
-        evaluator = self._evaluator(memories, numbers, keys, None, state[0])
-        scalars = evaluator.part(self.program.parts["begin"])
+        memories = self.memories(numbers, state[1], self.scratch("begin", runs), runs)
+        outside = self.outside(numbers, keys, None, [])
+        scalars = Evaluator(runs, memories, outside).part(self.program.parts["begin"])
         return scalars, memories.taken(self.program.carry.memories)
 
     def _played(
@@ -162,19 +162,21 @@ class Vectors:
         """As many rounds as there are rows: where the outputs of each round go."""
         runs, parts, kept = keys.shape[-1], self.program.parts, self.program.carry.memories
         nowhere = curve[0].shape[0] - 1 if curve else 0
-        scratch = self._scratch("round", runs)
-        of_take = self._scratch("take", runs)
+        scratch = self.scratch("round", runs)
+        of_take = self.scratch("take", runs)
 
         def one_round(carry: Any, row: Array) -> Any:
             t, scalars, arrays, scratch, curve = carry
-            memories = self._memories(numbers, arrays, scratch, runs)
-            scalars = self._evaluator(memories, numbers, keys, t, scalars).part(parts["round"])
+            memories = self.memories(numbers, arrays, scratch, runs)
+            outside = self.outside(numbers, keys, t, scalars)
+            scalars = Evaluator(runs, memories, outside).part(parts["round"])
             scratch = memories.taken(self.program.scratch)
             is_stop = row < nowhere
             # Taken in every round, and kept at stops: a condition would be read by the host.
             memories.given(self.program.scratch, of_take)
             memories.active = is_stop
-            taken = self._evaluator(memories, numbers, keys, t, scalars).part(parts["take"])
+            outside = self.outside(numbers, keys, t, scalars)
+            taken = Evaluator(runs, memories, outside).part(parts["take"])
             outputs = taken[len(scalars) :]
             scalars = [
                 jnp.where(is_stop, new, old)
@@ -192,9 +194,9 @@ class Vectors:
 
     def _summed(self, numbers: list[Array], keys: Array, state: Any) -> list[Array]:
         runs = keys.shape[-1]
-        memories = self._memories(numbers, state[1], self._scratch("summary", runs), runs)
-        evaluator = self._evaluator(memories, numbers, keys, None, state[0])
-        return evaluator.part(self.program.parts["summary"])
+        memories = self.memories(numbers, state[1], self.scratch("summary", runs), runs)
+        outside = self.outside(numbers, keys, None, state[0])
+        return Evaluator(runs, memories, outside).part(self.program.parts["summary"])
 
 
 def spans(first: int, last: int) -> list[tuple[int, int]]:
