@@ -50,7 +50,7 @@ def make(rules: Rules, tree: Any, per_run: bool, backend: str | None) -> Any:
     if backend == "vmap":
         return Batched(rules, tree, per_run)
     try:
-        program = flattened(rules, tree, per_run)
+        program = flattened(rules, tree, per_run, preferred(backend) == "llvm")
     except CannotFlatten as reason:
         if backend is not None:
             raise ValueError(
@@ -91,8 +91,11 @@ def _problem(program: GameProgram, numbers: list[Any]) -> str | None:
     return pallas.agrees(program, numbers, keys)
 
 
-def flattened(rules: Rules, tree: Any, per_run: bool) -> GameProgram:
-    """The straight-line program of these rules; CannotFlatten where there is none."""
+def flattened(rules: Rules, tree: Any, per_run: bool, shares: bool = False) -> GameProgram:
+    """The straight-line program of these rules; CannotFlatten where there is none.
+
+    shares: see `program_of`.
+    """
     leaves, structure = jax.tree.flatten(tree)
     types = [jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves]
     carry = jax.eval_shape(rules.begin, structure.unflatten(types))
@@ -114,4 +117,5 @@ def flattened(rules: Rules, tree: Any, per_run: bool) -> GameProgram:
         kept,
         per_run,
         frozenset(i for i, leaf in enumerate(kept) if id(leaf) in idle),
+        shares,
     )
