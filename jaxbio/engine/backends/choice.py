@@ -27,23 +27,27 @@ def checked(backend: Any) -> str | None:
 
 
 def boxes(backend: str | None) -> int:
-    """Boxes of a slot of the ring (see `ring`): few where memory is dear, with thousands of runs."""
+    """How many boxes a slot of the ring has (see `ring`): few where so many runs are played at the
+    same time that memory is dear.
+    """
     return BOXES if platform() == "cpu" and backend in (None, "llvm", "vmap") else 1
 
 
 def platform() -> str:
-    """Where JAX plays now."""
+    """The kind of device that JAX uses now: "cpu", "gpu", ..."""
     device = getattr(jax.config, "jax_default_device", None)
     return getattr(device, "platform", None) or jax.default_backend()
 
 
 def preferred(backend: str | None) -> str:
-    """Who plays whatever it can play: the one that is asked for, or the one of this platform."""
+    """The back-end that is asked for, or the default of this platform. Steps that it cannot play go
+    to another one.
+    """
     return backend or ("llvm" if platform() == "cpu" else "jnp")
 
 
 def make(rules: Rules, tree: Any, per_run: bool, backend: str | None) -> Any:
-    """Something with `fresh` and `play` (see `native.Native`) for trees like this one.
+    """A back-end that plays trees like this one: something with the methods of `native.Native`.
 
     tree: of arrays of one run, or of their types.
     """

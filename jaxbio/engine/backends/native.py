@@ -84,7 +84,9 @@ def module_of(program: GameProgram) -> tuple[str, Layout]:
 
 
 def _aligned_stack(function: ir.Function) -> None:
-    """Else vectors that are put aside for a while straddle lines of the cache."""
+    """Let the stack begin at a multiple of 64 bytes: else vectors that are kept there for a while
+    lie across two lines of the cache.
+    """
     function.attributes.add("nounwind")  # alone, the other one is not written
     function.attributes.alignstack = 64
 
@@ -318,7 +320,9 @@ def _size(b: Any, number: Any) -> Any:
 
 
 class Native:
-    """Plays blocks of a program's game. The interface of every back-end: `fresh` and `play`."""
+    """Plays blocks of a program's game. Every back-end has these methods: `fresh`, `state_types`,
+    `restored` and `play`.
+    """
 
     name = "llvm"
     pace = 1 << 23  # rounds of all runs that a first call plays
@@ -336,7 +340,7 @@ class Native:
         return aligned(self.state_types(runs).shape)
 
     def state_types(self, runs: int) -> jax.ShapeDtypeStruct:
-        """Of `fresh`."""
+        """The types of what `fresh` gives."""
         return jax.ShapeDtypeStruct((-(-runs // WIDTH), self.layout.state_bytes), np.uint8)
 
     @staticmethod
