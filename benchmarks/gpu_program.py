@@ -194,7 +194,9 @@ def child(target: Target, learner: str, delay: str, folder: Path) -> dict[str, A
 def launches(text: str) -> int:
     """Of a call: the operations of the entry of a compiled program that do something."""
     entry = text[text.index("\nENTRY") :]
-    operations = re.findall(r"^\s+(?:ROOT )?%\S+ = (?:\(.*?\)|\S+) ([\w\-]+)\(", entry, re.MULTILINE)
+    operations = re.findall(
+        r"^\s+(?:ROOT )?%\S+ = (?:\(.*?\)|\S+) ([\w\-]+)\(", entry, re.MULTILINE
+    )
     return sum(operation not in FREE for operation in operations)
 
 

@@ -18,9 +18,9 @@ from tqdm.auto import tqdm
 from jaxbio import checks, rng
 from jaxbio import memory as room
 from jaxbio.dataset import label
+from jaxbio.engine.backends import choice
 from jaxbio.fingerprint import digest
 from jaxbio.grid import Grid, Group, Outline, describe, group, make_grid
-from jaxbio.engine.backends import choice
 from jaxbio.playing import play_all
 from jaxbio.schedule import (
     REMEDIES,

@@ -106,5 +106,7 @@ def as_text(found: dict[str, Any]) -> str:
     ]
     for name, one in found["learners"].items():
         line = f"{name:<{width}}  {one['backend']:<8}  {one['compile_seconds']:9.1f}  "
-        lines.append(f"{line}{one['rounds_per_second']:8.2g}" + (f"  {one['why']}" * bool(one["why"])))
+        lines.append(
+            f"{line}{one['rounds_per_second']:8.2g}" + (f"  {one['why']}" * bool(one["why"]))
+        )
     return "\n".join(lines)

@@ -198,9 +198,7 @@ def shared_scalars(program: GameProgram) -> frozenset[int]:
     begun = program.parts["begin"].results
     shared = {place for place in range(count) if begun[place].rate <= SHARED}
     while True:
-        found = {
-            name: _rates(program.parts[name], shared)[:count] for name in ("round", "take")
-        }
+        found = {name: _rates(program.parts[name], shared)[:count] for name in ("round", "take")}
         left = {i for i in shared if all(rates[i] <= SHARED for rates in found.values())}
         if left == shared:
             return frozenset(shared)

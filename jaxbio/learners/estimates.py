@@ -52,9 +52,9 @@ class Estimator:
     def _by_state(self, means: Means, state: Array) -> Array:
         """[lanes]: the estimates of the states [lanes]; of every state where these are fewer."""
         if state.shape[0] < means.count.shape[0]:
-            counts, totals = jax.vmap(lambda s: (select(means.count, s), select(means.sum.total, s)))(
-                state
-            )
+            counts, totals = jax.vmap(
+                lambda s: (select(means.count, s), select(means.sum.total, s))
+            )(state)
             return self.value(Means(counts, Sum(totals, jnp.zeros_like(totals))))
         values = self.value(means)
         return jax.vmap(lambda s: select(values, s))(state)
