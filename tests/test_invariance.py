@@ -15,14 +15,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import forget_programs
+from helpers import forget_programs, with_boxes
 
 import jaxbio as jb
 from jaxbio import rng
@@ -135,8 +134,9 @@ def variations(case: Case, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, jb.
             yield what, play(dataclasses.replace(case, env=env))
     for boxes in case.boxes:
         with patch.context() as context:
-            context.setattr(sim, "make_game", partial(make_game, boxes=boxes))
+            games = with_boxes(boxes, context)
             yield f"{boxes} boxes", play(case)
+            assert [game.boxes for game in games] == [boxes]
     if case.ladder:
         with patch.context() as context:
             context.setattr(rounds, "LADDER", case.ladder)
