@@ -104,7 +104,9 @@ def test_rounding_away() -> None:
 @pytest.mark.parametrize("dtype", [jnp.int32, jnp.uint32])
 def test_conversions_of_everything(dtype: Any) -> None:
     """NaN is 0, and what is too large the largest there is, as with JAX."""
-    x = np.concatenate([SPECIAL, NEAR, HALVES, np.float32([2**31, -(2**31), 2**32, 3e9, 5e9])])
+    x = np.concatenate(
+        [SPECIAL, NEAR, HALVES, np.array([2**31, -(2**31), 2**32, 3e9, 5e9], np.float32)]
+    )
     convert = lambda x: lax.bitcast_convert_type(x.astype(dtype), jnp.float32)  # noqa: E731
     got = compiled(convert)(x).view(np.uint32)
     expected = np.asarray(by_vmap(lambda v: v.astype(dtype), [x], [True], x.size))

@@ -124,7 +124,7 @@ class Emitter:
         together = self.aside()
         for run, place in self.places(index, memory):
             number = self.b.load(self.address(base, place), typ=kind)
-            self.b.store(number, self.address(together, run * WORD)).align = WORD
+            self.b.store(number, self.address(together, run * WORD), align=WORD)
         return self.read(together, memory.dtype, True)
 
     def store(self, value: Value) -> None:
@@ -138,7 +138,7 @@ class Emitter:
         kind, apart = stored_type(memory.dtype), self.put_aside(number, memory.dtype)
         for run, place in self.places(index, memory):
             one = self.b.load(self.address(apart, run * WORD), typ=kind)
-            self.b.store(one, self.address(base, place)).align = WORD
+            self.b.store(one, self.address(base, place), align=WORD)
 
     def places(self, index: Value, memory: Memory) -> Iterator[tuple[int, Any]]:
         """Every run, and the byte offset of its entry."""

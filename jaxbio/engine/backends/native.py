@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import math
-import os
-import threading
-from pathlib import Path
 from typing import Any
 
 import jax
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
@@ -28,12 +22,11 @@ from jaxbio.engine.backends.llvm import (
     Layout,
     stored_type,
 )
+from jaxbio.engine.backends.machine_code import HERE, Target, loaded
 from jaxbio.engine.game_program import GameProgram
-from jaxbio.engine.program import BOOL, Region, Value, inner_regions, live_values
+from jaxbio.engine.program import BOOL, RUN, Region, Switch, Value, inner_regions, live_values
 
 ALIGNED = "alignstack(64)"
-_lock = threading.Lock()  # LLVM's own tables are not made for several threads
-_kept: dict[str, Any] = {}
 
 
 def module_of(program: GameProgram) -> tuple[str, Layout]:
@@ -91,7 +84,9 @@ def module_of(program: GameProgram) -> tuple[str, Layout]:
 
 
 def _aligned_stack(function: ir.Function) -> None:
-    """Else vectors that are put aside for a while straddle lines of the cache."""
+    """Let the stack begin at a multiple of 64 bytes: else vectors that are kept there for a while
+    lie across two lines of the cache.
+    """
     function.attributes.add("nounwind")  # alone, the other one is not written
     function.attributes.alignstack = 64
 
@@ -114,12 +109,13 @@ def _rounds(program: GameProgram, emitter: Emitter) -> None:
     What a round draws depends on its number and the run's key alone. It is computed a round ahead,
     in between the operations of the round before: a processor that waits for one does the other.
     """
-    b, function, carried = emitter.b, emitter.function, program.carry.scalars
+    b, function = emitter.b, emitter.function
+    carried, rates = program.carry.scalars, program.carry.rates
     first, last = function.args[4:]
     row, region = WORD * WIDTH, program.parts["round"]
     start = [
-        emitter.read(emitter.address(emitter.state, place * row), dtype, True)
-        for place, (_, _, dtype) in enumerate(carried)
+        emitter.read(emitter.address(emitter.state, place * row), dtype, rate == RUN)
+        for place, ((_, _, dtype), rate) in enumerate(zip(carried, rates, strict=True))
     ]
     params = _params(program)
     for value in params["number"] + params["key"]:
@@ -171,7 +167,8 @@ def _rounds(program: GameProgram, emitter: Emitter) -> None:
             emitter.values(ahead[done:upto])
             emitter.found = outer
             done = upto
-    results = [emitter.vector(value) for value in region.results]
+    pairs = zip(region.results, rates, strict=True)
+    results = [emitter.at_rate(value, rate) for value, rate in pairs]
     emitter.found = next_found
     emitter.values(ahead[done:])  # all of it, where nothing else is done
     results += [emitter.get(value) for value in handed]
@@ -181,6 +178,7 @@ def _rounds(program: GameProgram, emitter: Emitter) -> None:
     b.branch(head)
     b.position_at_end(after)
     for place, (phi, (_, _, dtype)) in enumerate(zip(phis, carried, strict=False)):
+        phi = phi if rates[place] == RUN else emitter.spread(phi)
         emitter.write(emitter.address(emitter.state, place * row), phi, dtype)
     b.ret_void()
 
@@ -207,7 +205,8 @@ def _ahead(region: Region, live: set[int]) -> tuple[set[int], list[Value]]:
             if id(value) in drawn or id(value) not in live:
                 continue
             control = value.param if value.op in ("loop", "switch") else None
-            more = [*getattr(control, "initial", []), *([control.index] if hasattr(control, "index") else [])]
+            more = [*getattr(control, "initial", [])]
+            more += [control.index] if isinstance(control, Switch) else []
             for arg in (*value.args, *more):
                 if id(arg) in drawn:
                     handed[id(arg)] = arg
@@ -320,46 +319,17 @@ def _size(b: Any, number: Any) -> Any:
     return b.select(negative, b.neg(number), number)
 
 
-# --- machine code
-
-
-def target_machine(cpu: str | None = None, features: str | None = None, triple: str | None = None):
-    """Of this machine unless another one is named."""
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple(triple or llvm.get_process_triple())
-    cpu = llvm.get_host_cpu_name() if cpu is None else cpu
-    features = llvm.get_host_cpu_features().flatten() if features is None else features
-    return target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
-
-
-def object_code(text: str, machine: Any) -> bytes:
-    """Optimised machine code of LLVM's text."""
-    module = llvm.parse_assembly(text)
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-    passes = llvm.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(module, passes)
-    return machine.emit_object(module)
-
-
-def cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "jaxbio" / "machine-code"
-
-
 class Native:
-    """Plays blocks of a program's game. The interface of every back-end: `fresh` and `play`."""
+    """Plays blocks of a program's game. Every back-end has these methods: `fresh`, `state_types`,
+    `restored` and `play`.
+    """
 
     name = "llvm"
     pace = 1 << 23  # rounds of all runs that a first call plays
 
-    def __init__(self, program: GameProgram) -> None:
+    def __init__(self, program: GameProgram, target: Target = HERE) -> None:
         text, self.layout = module_of(program)
-        self.program = program
-        with _lock:
-            self.engine = _loaded(text)
+        self.program, self.engine = program, loaded(text, target)
         address = self.engine.get_function_address("play")
         pointers = [ctypes.c_void_p] * 7
         kinds = [*pointers, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_int64]
@@ -370,7 +340,7 @@ class Native:
         return aligned(self.state_types(runs).shape)
 
     def state_types(self, runs: int) -> jax.ShapeDtypeStruct:
-        """Of `fresh`."""
+        """The types of what `fresh` gives."""
         return jax.ShapeDtypeStruct((-(-runs // WIDTH), self.layout.state_bytes), np.uint8)
 
     @staticmethod
@@ -455,44 +425,6 @@ def _in_vectors(rows: np.ndarray, vectors: int, dtype: Any) -> np.ndarray:
     found = aligned((vectors, len(rows), WIDTH), dtype)
     found[:] = padded.reshape(len(rows), vectors, WIDTH).transpose(1, 0, 2)
     return found
-
-
-def _loaded(text: str) -> Any:
-    """The machine code of LLVM's text, ready to be called."""
-    machine = target_machine()
-    features = llvm.get_host_cpu_features().flatten()
-    parts = (text, llvmlite.__version__, machine.triple, llvm.get_host_cpu_name(), features)
-    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-    if key not in _kept:
-        _kept[key] = _engine(_object(key, text, machine))
-    return _kept[key]
-
-
-def _object(key: str, text: str, machine: Any) -> bytes:
-    """From the folder of compiled code, or compiled and put there."""
-    file = cache_folder() / f"{key}.o"
-    try:
-        return file.read_bytes()
-    except OSError:
-        pass
-    code = object_code(text, machine)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_name(f"{file.name}.{os.getpid()}.{threading.get_ident()}")
-        part.write_bytes(code)
-        part.replace(file)
-    except OSError:  # a folder that cannot be written costs time, not results
-        pass
-    return code
-
-
-def _engine(code: bytes) -> Any:
-    machine = target_machine()
-    backing = llvm.parse_assembly("")
-    engine = llvm.create_mcjit_compiler(backing, machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine
 
 
 def aligned(shape: Any, dtype: Any = np.uint8) -> np.ndarray:
