@@ -106,8 +106,15 @@ CASES = {
 
 
 def play(case: Case, **options: Any) -> jb.Result:
-    base = {"horizon": HORIZON, "runs": RUNS, "seed": SEED, "rounds": POINTS, "width": 8}
-    return jb.simulate(case.env, case.learner, **(base | {"progress": False} | options))
+    base: dict[str, Any] = {
+        "horizon": HORIZON,
+        "runs": RUNS,
+        "seed": SEED,
+        "rounds": POINTS,
+        "width": 8,
+        "progress": False,
+    }
+    return jb.simulate(case.env, case.learner, **(base | options))
 
 
 def same(expected: jb.Result, other: jb.Result, what: str) -> None:
