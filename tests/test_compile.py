@@ -42,18 +42,18 @@ jax.monitoring.register_event_duration_secs_listener(_listen)
 
 @pytest.fixture(autouse=True)
 def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    flattened, loaded = choice.flattened, native._loaded
+    flattened, loaded = choice.flattened, native.loaded
 
     def noted_program(*args: Any) -> Any:
         COMPILED.append("program")
         return flattened(*args)
 
-    def noted_text(text: str) -> Any:
+    def noted_text(text: str, *target: Any) -> Any:
         COMPILED.append("machine code")
-        return loaded(text)
+        return loaded(text, *target)
 
     monkeypatch.setattr(choice, "flattened", noted_program)
-    monkeypatch.setattr(native, "_loaded", noted_text)
+    monkeypatch.setattr(native, "loaded", noted_text)
 
 
 # --- a new number never compiles anew
@@ -80,7 +80,7 @@ def problem(
 
 
 def play(setting: Setting) -> None:
-    options = {"horizon": 300, "runs": 10, "seed": 0, "rounds": 7} | setting.options
+    options: Any = {"horizon": 300, "runs": 10, "seed": 0, "rounds": 7} | setting.options
     jb.simulate(setting.env, setting.learner, width=WIDTH, progress=False, **options)
 
 
@@ -221,9 +221,9 @@ def test_code_compiles_anew_only_where_it_has_changed(monkeypatch: pytest.Monkey
 
 PLAY = """
 import sys, jaxbio as jb
-from jaxbio.engine.backends import native
-made, object_code = [], native.object_code
-native.object_code = lambda *args: made.append(1) or object_code(*args)
+from jaxbio.engine.backends import machine_code
+made, object_code = [], machine_code.object_code
+machine_code.object_code = lambda *args: made.append(1) or object_code(*args)
 env = jb.make_environment("paper-stochastic", delays=jb.UniformDelay(0, 9))
 result = jb.simulate(env, jb.make_learner(sys.argv[1]), horizon=50, runs=3, progress=False)
 print(len(made), result.backend, result.regret.tobytes().hex())

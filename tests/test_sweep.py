@@ -865,13 +865,13 @@ def test_what_is_kept_of_a_block_is_no_view_of_more(monkeypatch: pytest.MonkeyPa
 
 COUNT = """
 import jax, jaxbio as jb
-from jaxbio.engine.backends import native
+from jaxbio.engine.backends import machine_code
 compiled, by_xla = [], []
-object_code = native.object_code
-def counted(text, machine):
+object_code = machine_code.object_code
+def counted(text, *target):
     compiled.append(text)
-    return object_code(text, machine)
-native.object_code = counted
+    return object_code(text, *target)
+machine_code.object_code = counted
 def listen(event, duration, **_):
     if event.endswith("backend_compile_duration"):
         by_xla.append(event)
