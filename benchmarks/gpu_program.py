@@ -49,11 +49,18 @@ def make_delays(text: str) -> Any:
 def make_game(learner: str, delay: str) -> Any:
     import jaxbio as jb
     from jaxbio.engine import round as rounds
+    from jaxbio.engine.backends import choice
     from jaxbio.engine.sizing import ring_sizes
 
     env = jb.make_environment(measure.INSTANCE, delays=make_delays(delay))
-    sizes = ring_sizes(env, HORIZON)
-    return rounds.make_game(env, jb.make_learner(learner), HORIZON, *sizes, library=np)
+    return rounds.make_game(
+        env,
+        jb.make_learner(learner),
+        HORIZON,
+        *ring_sizes(env, HORIZON),
+        library=np,
+        boxes=choice.boxes("pallas"),
+    )
 
 
 # --- how often what is executed
