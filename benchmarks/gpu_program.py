@@ -4,8 +4,8 @@
 
 Needs `pip install "jax[cuda12]" nvidia-cuda-nvdisasm`, and no device. Nothing is timed. Launches,
 instructions, registers and spills are read off the compiled code. Rounds per second are an ESTIMATE
-from them, with the formula that is printed; where a round chooses among branches or loops, how
-often it takes them is counted by playing some rounds on the CPU.
+from them, with the formula that is printed; how often a round takes its branches and loops is
+counted by playing some rounds on the CPU.
 """
 
 import json
@@ -13,7 +13,6 @@ import os
 import re
 import subprocess
 import tempfile
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,13 @@ from benchmarks.gpu_targets import SCHEDULERS, TARGETS, WARP, Target, sharding_o
 HORIZON = 10_000
 STOPS = 200
 RUNS = 1 << 17
-WARM_UP, COUNTED = 256, 24  # rounds on the CPU: before counting, and while counting
 DELAYS = ("fixed:50", "laplace:50,25")
-SECTOR = 32  # bytes that move where every run looks at a place of its own
 FREE = frozenset("parameter get-tuple-element tuple bitcast constant".split())
 FORMULA = (
-    "estimate: rounds per second = min(multiprocessors x 4 schedulers x clock x 32 threads / cycles, "
-    "bandwidth / bytes), where cycles = float32 sums and products x 1 (A100: 2) + special functions "
-    "x 8 + memory accesses x 4 + all others x 2, as if no two pipes worked at the same time and no "
-    "warp ever waited; bytes = 4 for an access at a place that runs share, else 32"
+    "estimate: rounds per second = min(multiprocessors x 4 schedulers x clock x 32 threads / "
+    "cycles, bandwidth / bytes). cycles = float32 sums and products x 1 (A100: 2) + special "
+    "functions x 8 + memory accesses x 4 + all others x 2, as if no two pipes worked at the same "
+    "time, and no warp ever waited. bytes = 4 for an access at a place that runs share, else 32"
 )
 
 
@@ -49,96 +46,31 @@ def make_delays(text: str) -> Any:
 def make_game(learner: str, delay: str) -> Any:
     import jaxbio as jb
     from jaxbio.engine import round as rounds
+    from jaxbio.engine.backends import choice
     from jaxbio.engine.sizing import ring_sizes
 
     env = jb.make_environment(measure.INSTANCE, delays=make_delays(delay))
-    sizes = ring_sizes(env, HORIZON)
-    return rounds.make_game(env, jb.make_learner(learner), HORIZON, *sizes, library=np)
+    return rounds.make_game(
+        env,
+        jb.make_learner(learner),
+        HORIZON,
+        *ring_sizes(env, HORIZON),
+        library=np,
+        boxes=choice.boxes("pallas"),
+    )
 
 
-# --- how often what is executed
-
-
-class Played(Counter):
-    """Of a round, on average: operations (all that are written down, those that were executed),
-    bytes moved, and turns of its inner loops.
-    """
-
-
-def counted(program: Any, numbers: list[Any]) -> Played:
-    """Some rounds of one warp on the CPU, operation by operation."""
-    import jax
-
-    from jaxbio import rng
-    from jaxbio.engine.backends.jnp import Vectors
-    from jaxbio.engine.backends.vectors import Evaluator
-    from jaxbio.engine.program import RUN, inner_regions, live_values
-
-    region = program.parts["round"]
-    live, found = live_values(region), Played()
-
-    def size(region: Any) -> int:
-        return sum(
-            id(value) in live and value.op not in ("const", "param", "result")
-            for value in region.values
-        )
-
-    def written(region: Any, in_loop: bool = False) -> None:
-        found["in loops" if in_loop else "outside loops"] += size(region)
-        for value in region.values:
-            if value.op in ("loop", "switch") and id(value) in live:
-                for inner in inner_regions(value.param):
-                    written(inner, in_loop or value.op == "loop")
-
-    class Counting(Evaluator):
-        depth = 0
-
-        def region(self, region: Any) -> None:
-            found["executed in loops" if self.depth else "executed outside loops"] += size(region)
-            super().region(region)
-            for value in region.values:
-                memory = value.op in ("load", "store") and id(value) in live and value.param
-                if memory and memory.role == "carry":
-                    found["bytes"] += SECTOR if value.args[0].rate == RUN else 4
-
-        def loop(self, loop: Any) -> Any:
-            self.depth += 1
-            result = super().loop(loop)
-            self.depth -= 1
-            return result
-
-    keys = rng.run_keys(measure.SEED, np.arange(WARP)).astype(np.uint32)
-    vectors = Vectors(program)
-    state = vectors.fresh(WARP)
-    state, _, _ = vectors.play(numbers, keys, state, 0, np.array([-WARM_UP], np.int32))
-    scalars, arrays = state
-    numbers = [jax.numpy.asarray(number) for number in numbers]
-    with jax.disable_jit():
-        for t in range(WARM_UP + 1, WARM_UP + COUNTED + 1):
-            memories = vectors.memories(numbers, arrays, vectors.scratch("round", WARP), WARP)
-            outside = vectors.outside(numbers, jax.numpy.asarray(keys), jax.numpy.int32(t), scalars)
-            scalars = Counting(WARP, memories, outside).part(region)
-            arrays = memories.taken(program.carry.memories)
-    for name in found:
-        found[name] /= COUNTED
-    written_down = Played()
-    found, written_down = written_down, found
-    written(region)
-    return Played({**written_down, **found})
-
-
-def executed(code: list[gpu_code.Instruction], played: Played) -> Counter[str]:
+def executed(code: list[gpu_code.Instruction], played: Any) -> dict[str, float]:
     """Instructions of a round by kind, as often as they are executed.
 
     The compiler may have written out a loop: then the code has none, and counts as it is.
     """
     rounds, inner = gpu_code.round_loop(code)
     straight, in_loops = gpu_code.kinds(code, rounds - inner), gpu_code.kinds(code, inner)
-    share = played["executed outside loops"] / max(1, played["outside loops"])
-    turns = played["executed in loops"] / max(1, played["in loops"])
-    return Counter(
-        {name: straight[name] * share + in_loops[name] * turns for name in [*straight, *in_loops]}
-    )
+    return {
+        name: straight[name] * played.share + in_loops[name] * played.turns
+        for name in {*straight, *in_loops}
+    }
 
 
 # --- one case, in a process of its own: compilers of GPUs may end it
@@ -147,6 +79,7 @@ def executed(code: list[gpu_code.Instruction], played: Played) -> Counter[str]:
 def child(target: Target, learner: str, delay: str, folder: Path) -> dict[str, Any]:
     import jax
 
+    from benchmarks import gpu_rounds
     from jaxbio.engine.backends import choice
     from jaxbio.engine.backends.pallas import Kernel
     from jaxbio.engine.rules import GAME
@@ -163,7 +96,7 @@ def child(target: Target, learner: str, delay: str, folder: Path) -> dict[str, A
     )
     compiled = kernel.call.trace(*types).lower(lowering_platforms=("cuda",)).compile()
     ptx = max(folder.glob("*.ptx"), key=lambda path: path.stat().st_size)
-    made, played = gpu_code.assembled(ptx), counted(program, numbers)
+    made, played = gpu_code.assembled(ptx), gpu_rounds.counted(program, numbers)
     listings = {"ptx": gpu_code.of_ptx(ptx.read_text())}
     if made.sass is not None:
         listings["sass"] = gpu_code.of_sass(made.sass)
@@ -173,11 +106,11 @@ def child(target: Target, learner: str, delay: str, folder: Path) -> dict[str, A
     issue = target.multiprocessors * SCHEDULERS * target.clock * 1e9 * WARP
     bounds = {
         "instructions": issue / cycles,
-        "memory": target.bandwidth / played["bytes"] if played["bytes"] else None,
+        "memory": target.bandwidth / played.bytes if played.bytes else None,
     }
     every = [*program.carry.memories, *program.scratch]
     return {
-        "launches": launches(compiled.as_text()),
+        "launches": launches(compiled.as_text() or ""),
         "written": {name: len(gpu_code.round_loop(code)[0]) for name, code in listings.items()},
         "executed": {name: round(sum(kinds.values())) for name, kinds in counts.items()},
         "kinds": {name: round(count) for name, count in best.items()},
@@ -185,7 +118,7 @@ def child(target: Target, learner: str, delay: str, folder: Path) -> dict[str, A
         "spills": made.spills,
         "bytes_per_run": sum(m.size * m.dtype.itemsize for m in every)
         + 4 * len(program.carry.scalars),
-        "bytes_per_round": played["bytes"],
+        "bytes_per_round": played.bytes,
         "estimates": bounds,
         "estimate": min(bound for bound in bounds.values() if bound),
     }

@@ -1,4 +1,4 @@
-"""GPUs to compile for, none of which needs to be there: what XLA asks of a device, and its rates."""
+"""GPUs to compile for, which need not be there: what XLA asks of a device, and its rates."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +71,7 @@ def sharding_on(target: Target) -> Any:
         from jax._src import xla_bridge
 
         xla_bridge._discover_and_register_pjrt_plugins()
-        make = xla_bridge._topology_factories["cuda"]
+        make: Any = xla_bridge._topology_factories["cuda"]
         topology = make("", target_config=description(target), topology="1x1x1")
         devices = topology._make_compile_only_devices()
     except (ImportError, AttributeError, KeyError, TypeError) as error:

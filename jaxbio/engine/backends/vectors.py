@@ -191,6 +191,7 @@ class Evaluator:
             arrays, values = carry
             self.memories.given(written, arrays)
             counters = [] if loop.counter is None else [loop.counter]
+            counter = lax.convert_element_type(counter, np.int32)
 
             def body() -> list[Array]:
                 self.region(loop.body)
