@@ -117,7 +117,7 @@ def all_floats(stride: int = 1) -> Iterator[np.ndarray]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", default=[*FUNCTIONS], metavar="name")
     parser.add_argument("--stride", type=int, default=1)
     given = parser.parse_args(argv)

@@ -113,8 +113,10 @@ def brute_force(problem: Problem, runs: int) -> dict[str, np.ndarray]:
 
     def regret(learner: Any, table: Table) -> np.ndarray:
         env = environment(table, problem.delays)
-        options = {"horizon": problem.horizon, "runs": runs, "rounds": 1, "seed": 10_000}
-        return jb.simulate(env, learner, **options, progress=False).final_regret
+        played = jb.simulate(
+            env, learner, horizon=problem.horizon, runs=runs, rounds=1, seed=10_000, progress=False
+        )
+        return played.final_regret
 
     return {
         name: np.mean([regret(learner, table) for table in problem.tables], axis=0)
