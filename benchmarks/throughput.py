@@ -1,6 +1,6 @@
 """Rounds per second of jaxbio against what a user would otherwise write.
 
-    python -m benchmarks.throughput [--runs 1024] [--horizon 10000] [--repeats 5] [--quick]
+    python -m benchmarks.throughput [--runs 1024] [--horizon 10000] [--repeats 5] [--workers 1] [--quick]
 
 Every contestant plays the same games (DAda-Exp3 and MetaBIO on the paper's stochastic instance,
 fixed and Laplace delays). First their mean final regrets must agree; then they are timed in turns,
@@ -9,6 +9,7 @@ sets jaxbio against the figures it is meant to reach, with how its own cost chan
 the horizon and the number of workers.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,8 +43,11 @@ class Contestant:
     runs: int
 
 
-def jaxbio_player(learner: str, delays: str, horizon: int, runs: int) -> np.ndarray:
-    return measure.simulate(learner, measure.make_delays(delays), horizon=horizon, runs=runs)
+def jaxbio_player(
+    learner: str, delays: str, horizon: int, runs: int, workers: int | None = None
+) -> np.ndarray:
+    made = measure.make_delays(delays)
+    return measure.simulate(learner, made, horizon=horizon, runs=runs, workers=workers)
 
 
 def baseline_player(play: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
@@ -56,11 +60,16 @@ def baseline_player(play: Callable[..., np.ndarray]) -> Callable[..., np.ndarray
     return player
 
 
-def contestants(runs: int) -> list[Contestant]:
-    """jaxbio first; Numba only where it is installed; the plain loop with few runs."""
+def contestants(runs: int, workers: int | None = None) -> list[Contestant]:
+    """jaxbio first; Numba only where it is installed; the plain loop with few runs.
+
+    workers: cores of jaxbio and of Numba; None for all.
+    """
+    if workers is not None:
+        os.environ["NUMBA_NUM_THREADS"] = str(workers)  # read when Numba is imported
     from benchmarks.baselines import numpy_loop, numpy_vectorised
 
-    found = [Contestant("jaxbio", jaxbio_player, runs)]
+    found = [Contestant("jaxbio", partial(jaxbio_player, workers=workers), runs)]
     try:
         from benchmarks.baselines import numba_scalar, numba_simd
     except ModuleNotFoundError as error:
@@ -294,6 +303,7 @@ def arguments() -> Any:
     parser.add_argument("--runs", type=int, default=1024, help="games side by side")
     parser.add_argument("--horizon", type=int, default=10_000, help="rounds of a game")
     parser.add_argument("--repeats", type=int, default=5, help="timings; the best counts")
+    parser.add_argument("--workers", type=int, help="cores of jaxbio and Numba (default: all)")
     parser.add_argument("--quick", action="store_true", help="256 runs, 2000 rounds, 2 repeats")
     options = parser.parse_args()
     if options.quick:
@@ -306,7 +316,7 @@ def arguments() -> Any:
 def main() -> None:
     options = arguments()
     print(machine.one_line(), flush=True)
-    players = contestants(options.runs)
+    players = contestants(options.runs, options.workers)
     calls = first_calls(players, options.horizon)
     limit = check_agreement(calls)
     records = race(players, options.horizon, options.repeats, calls)
