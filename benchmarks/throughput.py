@@ -1,6 +1,6 @@
 """Rounds per second of jaxbio against what a user would otherwise write.
 
-    python -m benchmarks.throughput [--runs 1024] [--horizon 10000] [--repeats 5] [--workers 1] [--quick]
+    python -m benchmarks.throughput [--runs 1024] [--repeats 5] [--workers 1] [--quick]
 
 Every contestant plays the same games (DAda-Exp3 and MetaBIO on the paper's stochastic instance,
 fixed and Laplace delays). First their mean final regrets must agree; then they are timed in turns,
