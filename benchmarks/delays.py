@@ -8,6 +8,7 @@ where d_max is larger), whose delays are uniform too; and a shop's log: half of 
 while, the others at the end of a window. The target: every table within 1.5 times the law.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,7 @@ def main() -> None:
             laws = {"law": jb.UniformDelay(0, longest)}
             laws |= {n: jb.TableDelay(x) for n, x in tables(longest, horizon).items()}
             works = {
-                name: lambda delays=delays: measure.simulate(
-                    learner, delays, horizon=horizon, runs=runs
-                )
+                name: partial(measure.simulate, learner, delays, horizon=horizon, runs=runs)
                 for name, delays in laws.items()
             }
             for work in works.values():

@@ -81,8 +81,8 @@ def main() -> None:
             rows.append((law, settings, runs, f"{ns:.1f}", f"{each:.2f}"))
         alone, many = best[1][0], best[64][0]
         reached = "reached" if alone <= TARGET * many else "missed"
-        print(f"{law}: one run each costs {alone / many:.2f} times 64 each (target: at most {TARGET}, "
-              f"{reached})", flush=True)  # fmt: skip
+        said = f"{law}: one run each costs {alone / many:.2f} times 64 each"
+        print(f"{said} (target: at most {TARGET:g}, {reached})", flush=True)
     header = "delays | settings | runs of each | ns per round and run | set-up of a setting, ms"
     print(f"\n{measure.markdown(header, rows)}")
     measure.save(options.json, rows=rows, horizon=options.horizon)

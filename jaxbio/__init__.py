@@ -4,6 +4,9 @@ from jaxbio import starting, theory  # noqa: F401  starting is to be first, see 
 from jaxbio.compare import compare, compare_points
 from jaxbio.comparison import Comparison, Row
 from jaxbio.core import Arrivals, Known, Learner, Play, pytree, static
+from jaxbio.engine.rollout import Record, rollout, trajectory
+from jaxbio.engine.round import Round
+from jaxbio.engine.sizing import ring_sizes
 from jaxbio.environment.delays import (
     FixedDelay,
     GeometricDelay,
@@ -41,10 +44,7 @@ from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
 from jaxbio.record import Result
-from jaxbio.engine.rollout import Record, rollout, trajectory
-from jaxbio.engine.round import Round
 from jaxbio.simulate import simulate
-from jaxbio.engine.sizing import ring_sizes
 from jaxbio.sweep import plan_sweep, sweep
 from jaxbio.tune import tune
 from jaxbio.tuned import Tuned

@@ -354,11 +354,12 @@ def _load_progress(store: Store, number: int, player: Player, runs: int) -> Prog
     if found != expected or not needed <= set(arrays):
         raise ValueError(
             f"{store.progress_file(number)} is the state of another program "
-            f"({len(found)} arrays, not the {len(expected)} of this one, or of other sizes): delete "
-            "it and call again, and the block will be played from its first round"
+            f"({len(found)} arrays, not the {len(expected)} of this one, or of other sizes): "
+            "delete it and call again, and the block will be played from its first round"
         )
     state = structure.unflatten([player.machine.restored(arrays[name]) for name in expected])
-    curve = Curve(*(arrays[f"curve.{name}"] for name in Curve._fields))
+    pieces: Any = {name: arrays[f"curve.{name}"] for name in Curve._fields}
+    curve = Curve(**pieces)
     return Progress(int(arrays["last"]), state, [curve] if curve.regret.size else [])
 
 

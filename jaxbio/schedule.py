@@ -262,6 +262,8 @@ def refuse(plan: Plan, given: float | None, remedy: str) -> None:
     """Raise where what is planned does not fit. given: as `memory.checked` gives it; remedy: where
     the result is too large.
     """
+    if given is None and plan.bytes <= memory.UNASKED:
+        return
     remedies = (
         (plan.bytes_of_result, remedy),
         (plan.bytes_at_work, AT_WORK),

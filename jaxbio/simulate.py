@@ -59,8 +59,8 @@ def simulate(
       memory: bytes that the games and their result may take (default: what is free, control groups
         included).
       backend: what plays: "llvm" (machine code for the CPU), "pallas" (one kernel on a GPU), "jnp"
-        (JAX arrays on any device) or "vmap" (`jax.vmap` of the step: the definition, slow). Default:
-        the fastest one that can play this learner here. `Result.backend` says which one it was.
+        (JAX arrays on any device) or "vmap" (`jax.vmap` of the step: the definition, slow).
+        Default: the fastest one that can play this learner here. `Result.backend` says which.
       progress: show a bar that counts rounds played.
     Returns:
       A Result with NumPy arrays.

@@ -18,9 +18,9 @@ from tqdm.auto import tqdm
 from jaxbio import checks, rng
 from jaxbio import memory as room
 from jaxbio.dataset import label
+from jaxbio.engine.backends import choice
 from jaxbio.fingerprint import digest
 from jaxbio.grid import Grid, Group, Outline, describe, group, make_grid
-from jaxbio.engine.backends import choice
 from jaxbio.playing import play_all
 from jaxbio.schedule import (
     REMEDIES,
@@ -95,7 +95,7 @@ def sweep(
         into memory, one). They never change a run. Another width adds up moments in another order,
         which may change their last bits, and cuts other blocks: a store is of one width.
       memory: bytes that the sweep may take (default: what is free, control groups included).
-      backend: what plays, as in `simulate`; the attribute `backend` of the result says which it was.
+      backend: what plays, as in `simulate`; the attribute `backend` of the result says which.
       progress: say what it will take, and show a bar (of the planning too, where it takes long).
     Returns:
       A Dataset with dimensions learner, the axes, run and round (part where the horizon is an

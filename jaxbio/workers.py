@@ -68,6 +68,7 @@ def bar(total: int, progress: bool, **options: Any) -> tqdm:
 # Of JAX: what may be set in a `with` block of one thread, and decides what another one compiles.
 IN_THREADS = (
     "enable_x64", "default_prng_impl", "threefry_partitionable", "default_matmul_precision",
+    "numpy_dtype_promotion", "numpy_rank_promotion",
 )  # fmt: skip
 
 

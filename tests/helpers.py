@@ -8,6 +8,7 @@ world needs no random number of the package.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -50,6 +51,18 @@ def float_bits(bits: int) -> Iterator[None]:
 def forget_programs(patch: pytest.MonkeyPatch) -> None:
     """What plays from here on is traced and compiled anew, and forgotten afterwards."""
     patch.setattr(player, "_players", {})
+
+
+def with_boxes(boxes: int, patch: pytest.MonkeyPatch) -> list[Any]:
+    """From here on `simulate` plays games with so many boxes in a slot; returns those it makes."""
+    games: list[Any] = []
+
+    def made(*args: Any, **options: Any) -> Any:
+        games.append(make_game(*args, **{**options, "boxes": boxes}))
+        return games[-1]
+
+    patch.setattr(sys.modules["jaxbio.simulate"], "make_game", made)
+    return games
 
 
 # --- learners and their specs

@@ -1,29 +1,35 @@
-"""What is compiled: how often, and that the loop over rounds neither copies a ring nor gathers.
+"""What is compiled: how often, and that a round neither copies a ring nor walks through one.
 
 A new number must never compile anew, and a round must cost the same whatever the ring's size. Both
-break without changing a single result, so they are looked for in the compiled programs.
+break without changing a single result, so compilations are counted, and copies are looked for in
+the programs.
 """
 
 from __future__ import annotations
 
-import math
-import re
+import os
+import subprocess
+import sys
 from collections.abc import Callable
-from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import compile_as_users
-from jaxbio.rollout import Game, close, make_game, step
+from helpers import forget_programs
 
 import jaxbio as jb
-from jaxbio import blocks, kernel, ring
+from jaxbio.engine import ring
+from jaxbio.engine import round as rounds
+from jaxbio.engine.backends import choice, native
+from jaxbio.engine.program import Region, inner_regions, live_values
+from jaxbio.engine.round import Game, make_game
+from jaxbio.engine.rules import GAME, Rules
 
 WIDTH = 8
-COMPILED: list[str] = []
+COMPILED: list[str] = []  # by XLA, and programs that were flattened and became machine code
 
 
 def _listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
@@ -32,6 +38,22 @@ def _listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
 
 
 jax.monitoring.register_event_duration_secs_listener(_listen)
+
+
+@pytest.fixture(autouse=True)
+def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    flattened, loaded = choice.flattened, native.loaded
+
+    def noted_program(*args: Any) -> Any:
+        COMPILED.append("program")
+        return flattened(*args)
+
+    def noted_text(text: str, *target: Any) -> Any:
+        COMPILED.append("machine code")
+        return loaded(text, *target)
+
+    monkeypatch.setattr(choice, "flattened", noted_program)
+    monkeypatch.setattr(native, "loaded", noted_text)
 
 
 # --- a new number never compiles anew
@@ -58,7 +80,7 @@ def problem(
 
 
 def play(setting: Setting) -> None:
-    options = {"horizon": 300, "runs": 10, "seed": 0, "rounds": 7} | setting.options
+    options: Any = {"horizon": 300, "runs": 10, "seed": 0, "rounds": 7} | setting.options
     jb.simulate(setting.env, setting.learner, width=WIDTH, progress=False, **options)
 
 
@@ -68,12 +90,18 @@ def compilations(setting: Setting) -> int:
     return len(COMPILED) - before
 
 
+OTHERS = {
+    "metabio": jb.make_learner("metabio", delta=0.03, scale=2),
+    "dada-exp3": jb.make_learner("dada-exp3", delta=0.03, scale=2),
+    "ucb1": jb.make_learner("ucb1", exploration=0.3),
+}
+
+
 def new_numbers(name: str, delays: Callable[[int], Any]) -> dict[str, Setting]:
     """The same structures with other numbers."""
     env, learner = problem(delays=delays(50)), jb.make_learner(name)
     return {
-        "delta": Setting(env, jb.make_learner(name, delta=0.03)),
-        "scale": Setting(env, jb.make_learner(name, scale=2)),
+        "learner": Setting(env, OTHERS[name]),
         "theta": Setting(problem((0, 0.5, 1), delays=delays(50)), learner),
         "P": Setting(problem(row=(0.0, 0.5, 0.5), delays=delays(50)), learner),
         "states": Setting(problem((0.1, 0.2, 0.3, 0.9), (1, 0, 0, 0), delays(50)), learner),
@@ -94,10 +122,19 @@ def uniform(d: int) -> Any:
     return jb.UniformDelay(d - 30, d + 10)
 
 
-@pytest.mark.parametrize(("name", "delays"), [("metabio", fixed), ("dada-exp3", uniform)])
-def test_a_new_number_never_compiles_anew(name: str, delays: Callable[[int], Any]) -> None:
-    play(Setting(problem(delays=delays(50)), jb.make_learner(name)))
-    settings = new_numbers(name, delays)
+@pytest.mark.parametrize(
+    ("name", "delays", "backend"),
+    [("metabio", fixed, None), ("dada-exp3", uniform, None), ("ucb1", uniform, "vmap")],
+)
+def test_a_new_number_never_compiles_anew(
+    name: str, delays: Callable[[int], Any], backend: str | None
+) -> None:
+    asked = {"backend": backend}
+    play(Setting(problem(delays=delays(50)), jb.make_learner(name), asked))
+    settings = {
+        what: setting._replace(options=setting.options | asked)
+        for what, setting in new_numbers(name, delays).items()
+    }
     counts = {what: compilations(setting) for what, setting in settings.items()}
     assert counts == dict.fromkeys(counts, 0)
 
@@ -121,12 +158,21 @@ FRESH = {
 
 @pytest.mark.parametrize("name", FRESH)
 def test_a_fresh_structure_compiles_one_program(name: str) -> None:
-    """The program that plays the blocks, and nothing on the way to it."""
+    """The program that plays the blocks, and nothing on the way to it: XLA has nothing to do."""
     env = FRESH[name].padded(9)  # no other test has 9 states
     jax.clear_caches()  # of small operations on arrays, which would be programs of their own
     before = len(COMPILED)
     play(Setting(env, jb.make_learner("ucb1")))
-    assert COMPILED[before:] == ["jit(_play)"]
+    assert COMPILED[before:] == ["program", "machine code"]
+
+
+def test_realised_regret_compiles_one_program_more() -> None:
+    env = FRESH["random"].padded(10)
+    result = jb.simulate(env, jb.UCB1(), horizon=50, runs=3, progress=False)
+    jax.clear_caches()
+    before = len(COMPILED)
+    assert np.isfinite(result.realized_regret).all()
+    assert COMPILED[before:] == ["program", "machine code"]
 
 
 def test_the_counter_counts() -> None:
@@ -171,226 +217,174 @@ def test_code_compiles_anew_only_where_it_has_changed(monkeypatch: pytest.Monkey
     assert compilations(base) == 0  # as it was before
 
 
-# --- reading a compiled program
+# --- kept between processes
+
+PLAY = """
+import sys, jaxbio as jb
+from jaxbio.engine.backends import machine_code
+made, object_code = [], machine_code.object_code
+machine_code.object_code = lambda *args: made.append(1) or object_code(*args)
+env = jb.make_environment("paper-stochastic", delays=jb.UniformDelay(0, 9))
+result = jb.simulate(env, jb.make_learner(sys.argv[1]), horizon=50, runs=3, progress=False)
+print(len(made), result.backend, result.regret.tobytes().hex())
+"""
 
 
-class Instruction(NamedTuple):
-    """name = shape opcode(operands), attributes"""
-
-    name: str
-    size: int  # elements; -1 for a tuple
-    opcode: str
-    operands: list[str]
-    line: str
-
-
-ONE = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = (\([^=]*?\)|\S+) ([\w\-]+)\((.*)$")
-CALLED = re.compile(r"(?:calls|body|condition|to_apply|\w+_computations?)=(\{.*?\}|%?[\w.\-]+)")
+def in_process(name: str, folder: Path) -> list[str]:
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(__file__).parents[1]), "XDG_CACHE_HOME": str(folder),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", PLAY, name], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.split()
 
 
-def called(item: Instruction) -> list[str]:
-    """The computations that an instruction runs."""
-    return re.findall(r"[\w.\-]+", " ".join(CALLED.findall(item.line)))
+def test_machine_code_is_kept_between_processes(tmp_path: Path) -> None:
+    first, again = (in_process("ucb1", tmp_path) for _ in range(2))
+    kept = list((tmp_path / "jaxbio" / "machine-code").iterdir())
+    assert [file.suffix for file in kept] == [".o"]
+    assert first == ["1", "llvm", first[2]]
+    assert again == ["0", "llvm", first[2]]
+    other = in_process("exp3", tmp_path)
+    assert other[:2] == ["1", "llvm"]
+    assert other[2] != first[2]
+    assert len(list(kept[0].parent.iterdir())) == 2
 
 
-def size_of(shape: str) -> int:
-    dims = re.match(r"\w+\[([\d,]*)\]", shape)
-    if shape.startswith("(") or dims is None:
-        return -1
-    return math.prod(int(n) for n in dims[1].split(",") if n)
+def test_a_folder_that_cannot_be_written_costs_time_and_no_results(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    without = in_process("ucb1", tmp_path / "file")
+    assert without[:2] == ["1", "llvm"]
+    assert without[2] == in_process("ucb1", tmp_path / "folder")[2]
 
 
-def computations(text: str) -> dict[str, list[Instruction]]:
-    """The instructions of every computation of an HLO module; the last one is the root."""
-    found: dict[str, list[Instruction]] = {}
-    current: list[Instruction] = []
-    for line in re.sub(r"/\*.*?\*/", "", text).splitlines():
-        header = re.match(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$", line)
-        if header:
-            current = found.setdefault(header[1], [])
-        elif match := ONE.match(line):
-            operands = re.findall(r"%([\w.\-]+)", match[5].split("), ")[0])
-            current.append(Instruction(match[2], size_of(match[3]), match[4], operands, line))
-    return found
+# --- the program of a round
 
 
-def in_loops(text: str) -> dict[str, list[Instruction]]:
-    """The computations that run inside a loop."""
-    every = computations(text)
-    bodies = re.findall(r" while\(.*?body=%?([\w.\-]+)", text)
-    assert bodies, "no loop in the compiled text"
-    reached, left = set(), list(bodies)
-    while left:
-        name = left.pop()
-        if name not in reached:
-            reached.add(name)
-            left += [n for i in every[name] for n in called(i) if n in every]
-    return {name: every[name] for name in reached}
+def walks(region: Region, live: set[int] | None = None) -> tuple[int, int]:
+    """Of the loops of a program, nested ones multiplied: the most turns, and the most turns of
+    those that write into a memory.
+    """
+    live = live_values(region) if live is None else live
+    turns = writing = 0
+    for value in region.values:
+        if id(value) not in live or value.op not in ("loop", "switch"):
+            continue
+        length = (value.op == "loop" and value.param.length) or 1
+        for inner in inner_regions(value.param):
+            most, most_writing = walks(inner, live)
+            stores = any(one.op == "store" for one in inner.values)
+            turns = max(turns, length * max(1, most))
+            writing = max(writing, length * max(int(stores), most_writing))
+    return turns, writing
 
 
-def follow(body: list[Instruction], name: str) -> Instruction:
-    """The instruction behind `name`, through changes of shape."""
-    by_name = {i.name: i for i in body}
-    while by_name[name].opcode in ("bitcast", "reshape"):
-        name = by_name[name].operands[0]
-    return by_name[name]
+class Walked(NamedTuple):
+    turns: int
+    writing: int
+    scratch: int  # entries of the largest array that is made on the way
+    depth: int
+    smallest: int  # entries of the smallest large array that is carried
 
 
-def in_place(body: list[Instruction]) -> bool:
-    """Does a fused computation end in the update of one of its parameters?"""
-    root = follow(body, body[-1].name)
-    if root.opcode not in ("dynamic-update-slice", "scatter"):
-        return False
-    return follow(body, root.operands[0]).opcode == "parameter"
-
-
-def large_copies(text: str, least: int) -> list[str]:
-    """What a loop makes anew of at least `least` elements, other than by updates in place."""
-    loops = in_loops(text)
-    items = [i for body in loops.values() for i in body]
-    fused = {name for i in items if i.opcode == "fusion" for name in called(i)}
-    passed = {"parameter", "get-tuple-element", "tuple", "bitcast", "while", "call", "constant",
-              "opt-barrier", "dynamic-update-slice", "scatter"}  # fmt: skip
-    bad = []
-    for name, body in loops.items():
-        for item in body if name not in fused else []:
-            if item.size < least or item.opcode in passed:
-                continue
-            if item.opcode == "fusion" and in_place(loops[called(item)[0]]):
-                continue
-            bad.append(item.line.strip()[:160])
-    return bad
-
-
-def lookups(text: str) -> list[int]:
-    """The sizes of the arrays that a loop gathers from or scatters into."""
-    return [
-        follow(body, item.operands[0]).size
-        for body in in_loops(text).values()
-        for item in body
-        if item.opcode in ("gather", "scatter")
-    ]
-
-
-# --- the loop over rounds
-
-
-class Compiled(NamedTuple):
-    text: str
-    extra: int  # bytes the program needs besides its arguments and results
-    slots: int  # ring_depth * runs: the elements of the smallest ring-sized array
-
-
-@pytest.fixture
-def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiled as users do; nothing that a test compiles with another step stays behind."""
-    compile_as_users(monkeypatch)
-
-
-def compiled(delays: Any, learner: Any, strips: int = 1) -> Compiled:
+def walked(delays: Any, learner: Any, rules: Rules = GAME) -> Walked:
     env = jb.make_environment("paper-stochastic", delays=delays)
     depth, lanes = jb.ring_sizes(env, 5000)
     game = make_game(env, learner, 5000, depth, lanes, library=np)
-    player = blocks.compile_player(game, WIDTH * strips, False, strips)
-    program: Any = player.play
-    extra = program.memory_analysis().temp_size_in_bytes
-    return Compiled(program.as_text(), extra, depth * (player.width // strips))
+    program = choice.flattened(rules, game, False)
+    sizes = [memory.size for memory in program.carry.memories]
+    scratch = max((memory.size for memory in program.scratch), default=0)
+    return Walked(*walks(program.parts["round"]), scratch, depth, min(sizes))
 
 
 FIXED, LAPLACE = jb.FixedDelay(900), jb.LaplaceDelay(50, 25)
-WINDOW = jb.make_learner("nsd-ucrl2", window=2000)
-LOOPS = {
-    "dada-exp3, fixed": (jb.make_learner("dada-exp3"), FIXED),
-    "dada-exp3, laplace": (jb.make_learner("dada-exp3"), LAPLACE),
-    "dada-exp3-skipping, fixed": (jb.make_learner("dada-exp3-skipping"), FIXED),
-    "metabio-skipping, laplace": (jb.make_learner("metabio-skipping"), LAPLACE),
-    "metabio, fixed": (jb.make_learner("metabio"), FIXED),
-    "metabio, laplace": (jb.make_learner("metabio"), LAPLACE),
-    "nsd-ucrl2 with a window, fixed": (WINDOW, FIXED),
-    "nsd-ucrl2 with a window, laplace": (WINDOW, LAPLACE),
+DELAYS = {"fixed": FIXED, "laplace": LAPLACE}
+LEARNERS = {name: jb.make_learner(name) for name in jb.learner_names()} | {
+    "nsd-ucrl2 with a window": jb.make_learner("nsd-ucrl2", window=2000),
+    "bold-exp3 with 300 copies": jb.make_learner("bold-exp3", copies=300),
 }
+TURNS = 128  # of inner loops of learners, and of lanes
+SEARCHING = ("bold-exp3", "bold-exp3 with 300 copies")  # a free copy
 
 
-@pytest.mark.usefixtures("no_programs")
-@pytest.mark.parametrize("name", LOOPS)
-def test_the_loop_copies_no_ring(name: str) -> None:
-    learner, delays = LOOPS[name]
-    program = compiled(delays, learner)
-    assert large_copies(program.text, program.slots) == []
-    assert program.extra < 4 * program.slots  # no room for a second ring
-    assert all(size >= program.slots for size in lookups(program.text)), "a small lookup"
-    if name in ("dada-exp3, fixed", "metabio, fixed", "nsd-ucrl2 with a window, fixed"):
-        assert lookups(program.text) == []
+@pytest.mark.parametrize("delays", DELAYS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_round_copies_no_ring_and_no_large_array(name: str, delays: str) -> None:
+    found = walked(DELAYS[delays], LEARNERS[name])
+    assert found.depth == 1024
+    assert found.smallest > TURNS
+    assert found.writing <= TURNS
+    assert found.scratch <= TURNS
+    assert found.turns <= (found.depth if name in SEARCHING else TURNS)
 
 
-@pytest.mark.usefixtures("no_programs")
-@pytest.mark.parametrize("name", ["dada-exp3, fixed", "metabio, laplace"])
-def test_strips_copy_no_ring(name: str) -> None:
-    learner, delays = LOOPS[name]
-    program = compiled(delays, learner, strips=2)
-    copies = large_copies(program.text, program.slots)
-    assert [line for line in copies if "broadcast" not in line] == []  # a strip begins with zeros
-    assert program.extra < 8 * program.slots  # these, and no second ring
+def look_back(game: Game, key: Any, t: Any, carry: Any) -> Any:
+    """A round that looks, after the write, at the ring as it was before it."""
+    new, _ = rounds.step(game, key, t, carry)
+    old = carry.ring.words[0][(t + new.facts.arrived) & 1023]
+    late = new.facts._replace(arrived=jnp.where(old[0] == -7, 0, new.facts.arrived))
+    return new._replace(facts=late)
 
 
-NATIVE = pytest.mark.skipif(
-    not kernel.is_available(),
-    reason="this JAX has no native loops, whose rounds are put together so",
-)
+def doubled(game: Game, key: Any, t: Any, carry: Any) -> Any:
+    """A round that changes every entry of the ring."""
+    new, _ = rounds.step(game, key, t, carry)
+    return new._replace(ring=new.ring._replace(words=[word ^ 1 for word in new.ring.words]))
 
 
-def read_first(game: Game, key: Any, t: Any, carry: Any) -> tuple[Any, Any]:
-    """A round that reads the ring as it was before this round's write."""
-    row = ring.row(carry.ring.words, t + 1, game.known.ring_depth, game.lanes)
-    new, played = step(game, key, t, carry)
-    return new._replace(row=row), played
+def summed(game: Game, key: Any, t: Any, carry: Any) -> Any:
+    """A round that reads every entry of the ring."""
+    new, _ = rounds.step(game, key, t, carry)
+    late = new.facts._replace(arrived=new.facts.arrived + new.ring.words[0].sum())
+    return new._replace(facts=late)
 
 
-def gathering(game: Game, key: Any, t: Any, carry: Any) -> tuple[Any, Any]:
-    """A round that looks an action up by a gather."""
-    new, played = step(game, key, t, carry)
-    cumulative = new.learner.cumulative.total
-    looked_up = cumulative.at[played.action].add(cumulative[played.action])
-    total = new.learner.cumulative._replace(total=looked_up)
-    return new._replace(learner=new.learner._replace(cumulative=total)), played
+@pytest.mark.parametrize("delays", DELAYS)
+@pytest.mark.parametrize("other", [look_back, doubled, summed])
+def test_the_checker_sees_a_ring_that_is_copied_or_walked_through(other: Any, delays: str) -> None:
+    found = walked(DELAYS[delays], LEARNERS["dada-exp3"], GAME._replace(step=other))
+    assert found.turns >= found.depth
+    assert (found.writing >= found.depth) == (other is not summed)
 
 
-def look_back(game: Game, t: Any, carry: Any, acted: Any, learned: Any, slots: Any) -> Any:
-    """The end of a round that looks, after the write, at the ring as it was before it."""
-    new = close(game, t, carry, acted, learned, slots)
-    old = ring.row(carry.ring.words, t + new.number, game.known.ring_depth, 1)
-    return new._replace(number=jnp.where(old[0][0, 0] == -7, 0, new.number))
+def test_the_checker_sees_an_array_that_a_branch_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The window of NSD-UCRL2, were it looked at again after it has changed."""
+    kind = type(LEARNERS["nsd-ucrl2"])
+    learn = kind.learn
+
+    def careless(self: Any, state: Any, *args: Any) -> Any:
+        new, ticket = learn(self, state, *args)
+        leaves, structure = jax.tree.flatten(new)
+        before = jax.tree.leaves(state)
+        mixed = [a if a.ndim == 0 or a.size < 500 else jnp.where(args[0] > 3, a, b)
+                 for a, b in zip(leaves, before, strict=True)]  # fmt: skip
+        return structure.unflatten(mixed), ticket
+
+    forget_programs(monkeypatch)
+    monkeypatch.setattr(kind, "learn", careless)
+    assert walked(FIXED, LEARNERS["nsd-ucrl2 with a window"]).writing >= 2000
 
 
-@pytest.mark.usefixtures("no_programs")
-@pytest.mark.parametrize(
-    ("name", "other", "delays"),
-    [
-        ("step", read_first, FIXED),
-        pytest.param("close", look_back, LAPLACE, marks=NATIVE),
-    ],
-)
-def test_the_checker_sees_a_ring_that_is_copied(
-    name: str, other: Any, delays: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(blocks, name, other)
-    program = compiled(delays, jb.make_learner("dada-exp3"))
-    assert large_copies(program.text, program.slots)
+def test_the_size_of_a_program_does_not_depend_on_the_ring() -> None:
+    def length(longest: int) -> int:
+        env = jb.make_environment("paper-stochastic", delays=jb.UniformDelay(0, longest))
+        depth, lanes = jb.ring_sizes(env, 10**6)
+        assert depth > longest
+        game = make_game(env, LEARNERS["metabio"], 10**6, depth, lanes, library=np)
+        return len(native.module_of(choice.flattened(GAME, game, False))[0].splitlines())
+
+    assert abs(length(60_000) - length(1000)) <= 5
 
 
-@NATIVE
-@pytest.mark.skipif(
-    not version("jaxlib").startswith("0.10."), reason="newer versions of XLA copy nothing there"
-)
-@pytest.mark.usefixtures("no_programs")
-def test_the_checker_sees_an_array_that_branches_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "LARGE", 10**9)
-    program = compiled(LAPLACE, WINDOW)
-    assert large_copies(program.text, program.slots)
-
-
-@pytest.mark.usefixtures("no_programs")
-def test_the_checker_sees_a_small_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "step", gathering)
-    program = compiled(FIXED, jb.make_learner("dada-exp3"))
-    assert min(lookups(program.text)) < program.slots
+def test_the_bytes_of_a_ring() -> None:
+    """At most 32 kB a run at Laplace(50, 25), so that 10^5 runs fit into 4 GB."""
+    env = jb.make_environment("paper-stochastic", delays=LAPLACE)
+    depth, lanes = jb.ring_sizes(env, 10_000)
+    for boxes in (1, rounds.BOXES):
+        game = make_game(env, LEARNERS["metabio"], 10_000, depth, lanes, library=np, boxes=boxes)
+        slots: ring.Ring = jax.eval_shape(rounds.begin, game).ring
+        taken = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(slots))
+        assert taken <= 65_536
+        assert boxes > 1 or taken <= 32_768

@@ -5,7 +5,6 @@ No learner sees a loss before its time, and every play comes back once, with its
 
 from __future__ import annotations
 
-import importlib
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import forget_programs
+from helpers import forget_programs, with_boxes
 
 import jaxbio as jb
 from jaxbio import rng
@@ -22,8 +21,6 @@ from jaxbio.core import ignores_empty_lanes
 from jaxbio.engine import round as rounds
 from jaxbio.engine import sizing
 from jaxbio.engine.round import as_numbers, begin, make_game, step, summary
-
-sim = importlib.import_module("jaxbio.simulate")
 
 HORIZON, RUNS = 60, 3
 MAPPING = jb.StochasticMapping([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
@@ -137,11 +134,12 @@ def test_empty_lanes_and_the_boxes_of_a_slot_change_no_bit(
     expected = side_by_side(RANDOM, learner)
     assert (expected.info["arrived"] > HORIZON - 7).all()
     forget_programs(monkeypatch)
-    monkeypatch.setattr(sim, "make_game", partial(make_game, boxes=2))
+    games = with_boxes(2, monkeypatch)
     monkeypatch.setattr(rounds, "LADDER", (2,))
     if ignores_empty_lanes(learner):
         monkeypatch.setattr(sizing, "LANES", 7)
     found = side_by_side(RANDOM, learner)
+    assert [game.boxes for game in games] == [2]
     np.testing.assert_array_equal(found.regret, expected.regret)
     np.testing.assert_array_equal(found.loss, expected.loss)
     for what, fact in expected.info.items():

@@ -1045,7 +1045,7 @@ NUMBERS: dict[str, Case] = {
             world(delays=jb.UniformDelay(0, 10**9)), {"a": BASE}, {}, horizon=10**9
         ),
         MemoryError,
-        "a ring for delays of up to 1,073,741,824 rounds and 16 losses in one round",
+        "a ring for delays of up to 1,073,741,824 rounds has 8,589,934,593 places, but at most",
     ),
     "a value of an axis with more digits than are printed": (
         lambda: jb.plan_sweep(world(), {"a": BASE}, {"x": [10**5000, "a"]}, horizon=20),

@@ -15,14 +15,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import forget_programs
+from helpers import forget_programs, with_boxes
 
 import jaxbio as jb
 from jaxbio import rng
@@ -107,8 +106,15 @@ CASES = {
 
 
 def play(case: Case, **options: Any) -> jb.Result:
-    base = {"horizon": HORIZON, "runs": RUNS, "seed": SEED, "rounds": POINTS, "width": 8}
-    return jb.simulate(case.env, case.learner, **(base | {"progress": False} | options))
+    base: dict[str, Any] = {
+        "horizon": HORIZON,
+        "runs": RUNS,
+        "seed": SEED,
+        "rounds": POINTS,
+        "width": 8,
+        "progress": False,
+    }
+    return jb.simulate(case.env, case.learner, **(base | options))
 
 
 def same(expected: jb.Result, other: jb.Result, what: str) -> None:
@@ -135,8 +141,9 @@ def variations(case: Case, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, jb.
             yield what, play(dataclasses.replace(case, env=env))
     for boxes in case.boxes:
         with patch.context() as context:
-            context.setattr(sim, "make_game", partial(make_game, boxes=boxes))
+            games = with_boxes(boxes, context)
             yield f"{boxes} boxes", play(case)
+            assert [game.boxes for game in games] == [boxes]
     if case.ladder:
         with patch.context() as context:
             context.setattr(rounds, "LADDER", case.ladder)

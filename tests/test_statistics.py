@@ -36,7 +36,7 @@ def _few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def play(env: jb.Environment, learner: Any, runs: int = RUNS) -> jb.Result:
-    sizes = {"horizon": HORIZON, "runs": runs, "rounds": 1}
+    sizes: dict[str, Any] = {"horizon": HORIZON, "runs": runs, "rounds": 1}
     return jb.simulate(env, learner, **sizes, seed=11, progress=False)
 
 

@@ -79,7 +79,7 @@ def measure(name: str) -> dict[str, Any]:
     }
 
 
-def _timed(env: Any, learner: Any, size: dict[str, int]) -> tuple[float, Any]:
+def _timed(env: Any, learner: Any, size: dict[str, Any]) -> tuple[float, Any]:
     begun = time.perf_counter()
     result = simulate(env, learner, **size, rounds=1, progress=False)
     return time.perf_counter() - begun, result
@@ -106,5 +106,6 @@ def as_text(found: dict[str, Any]) -> str:
     ]
     for name, one in found["learners"].items():
         line = f"{name:<{width}}  {one['backend']:<8}  {one['compile_seconds']:9.1f}  "
-        lines.append(f"{line}{one['rounds_per_second']:8.2g}" + (f"  {one['why']}" * bool(one["why"])))
+        why = f"  {one['why']}" if one["why"] else ""
+        lines.append(f"{line}{one['rounds_per_second']:8.2g}{why}")
     return "\n".join(lines)

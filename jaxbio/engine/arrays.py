@@ -15,17 +15,18 @@ import numpy as np
 
 from jaxbio.engine.program import INT32, Builder, Memory, Value
 
-LARGE = 64  # entries: arrays with more are not taken apart (measured: benchmarks/README.md)
+LARGE = 64  # entries: arrays with more are not taken apart
 CHEAP = 2  # operations of an entry that may be computed more than once
 Index = tuple[Value, ...]
 
 
 @dataclass(eq=False)
 class Large:
-    """at: the value at an index; cost: operations that takes; reads: the memories that it looks at.
+    """A large array: not its entries, but how to find them.
 
-    memory: the one that it is, entry by entry, if it is one. moved: of the memories those that it
-    looks at in other places than the index.
+    at: the value at an index; cost: how many operations finding one takes; reads: the memories that
+    are looked at for it. memory: the memory whose entries are those of this array, if there is one.
+    moved: those memories of which an entry is looked at in another place than its own.
     """
 
     shape: tuple[int, ...]
@@ -91,7 +92,7 @@ class Arrays:
 
     @staticmethod
     def is_written_out(shape: Sequence[int]) -> bool:
-        """Is a fold over so many entries straight-line code?"""
+        """Is putting so many entries together written out, entry after entry, without a loop?"""
         return math.prod(shape) <= LARGE // 4
 
     def known(self, array: np.ndarray) -> np.ndarray:
@@ -133,7 +134,7 @@ class Arrays:
         return array[tuple(index)]
 
     def view(self, array: Array, shape: Sequence[int], where: Callable[[Index], Index]) -> Array:
-        """Other places of the same entries. where: from an index of the new array to the old."""
+        """The same entries in other places. where: from an index of the new array to the old."""
         at = lambda i: self.at(array, where(i))  # noqa: E731
         seen = reads(array)
         made = Large(tuple(shape), dtype_of(array), at, seen, cost(array), moved=seen)

@@ -73,7 +73,7 @@ def _applied(b: Builder, name: str, params: dict[str, Any], out: Any, args: list
 def extreme(b: Builder, name: str, values: list[Value]) -> Value:
     """The largest or least of floats; NaN if one of them is.
 
-    Two chains apart, so that whoever waits for the number does not wait for the test.
+    The number and the test for NaN are found apart, so that neither waits for the other.
     """
     op, found, odd = "upper" if name == "max" else "lower", values[0], None
     for value in values[1:]:

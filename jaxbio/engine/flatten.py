@@ -1,6 +1,7 @@
 """Flattening: the jaxpr of a one-run function becomes a straight-line program.
 
-Whoever asks for a function that cannot be flattened (`CannotFlatten`) plays with `jax.vmap`.
+A jaxpr is JAX's own list of the operations of a function. One that cannot be flattened raises
+`CannotFlatten`, and the game is played with `jax.vmap` instead (`backends.choice`).
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ CONTROL = {"scan": control.scan, "while": control.repeat, "cond": control.choose
 class Flattener:
     """Evaluates jaxprs on arrays of a program.
 
-    frames: the variables in use, of the jaxprs that are being evaluated; pinned: arrays that must
-    stay as they are, whoever uses them last; tables: large constants of the code.
+    frames: for each jaxpr that is being evaluated, one inside the other, its variables that are
+    still needed; pinned: arrays that must not be changed in place, although no later operation uses
+    them; tables: large constants of the code.
     """
 
     def __init__(self, builder: Builder) -> None:
@@ -52,7 +54,7 @@ class Flattener:
         self.frames.append(frame)
 
         def keep(variables: Sequence[Any], arrays: Sequence[Array]) -> None:
-            """Only what is used: an array that nobody looks at may be changed."""
+            """Remember only what is used later: all other arrays may be changed in place."""
             for variable, array in zip(variables, arrays, strict=True):
                 count = uses.count.get(variable, 0)
                 if count:
@@ -161,7 +163,7 @@ class Flattener:
         return any(memory in reads(array) for array in (*in_frames, *self.pinned, *others))
 
     def settle(self, arrays: Sequence[Array], homes: Sequence[Memory | None]) -> None:
-        """Write large arrays into their homes, all as they are before any of these is written."""
+        """Write large arrays into the memories that are their homes, as if all at one moment."""
         written = {
             home
             for array, home in zip(arrays, homes, strict=True)

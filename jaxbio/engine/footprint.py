@@ -75,7 +75,7 @@ def _bytes(leaf: Any) -> int:
 
 
 def table_bytes(tree: Any) -> int:
-    """Of all arrays that a game, or a part of one, is made of."""
+    """Bytes of all arrays that a game, or a part of one, is made of."""
     return sum(getattr(leaf, "nbytes", 8) for leaf in jax.tree.leaves(tree))
 
 

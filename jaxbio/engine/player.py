@@ -88,7 +88,7 @@ class Player(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the back-end that plays."""
+        """The name of the back-end that plays."""
         return self.machine.name
 
 

@@ -37,7 +37,9 @@ class Memory:
 
 
 class Value:
-    """A number. op: the operation that makes it of `args`; param: what else the operation needs."""
+    """A number. op: the operation that makes it of `args`; param: what else the operation needs;
+    rate: CONSTANT, SHARED or RUN.
+    """
 
     __slots__ = ("args", "dtype", "op", "param", "rate")
 
@@ -50,7 +52,7 @@ class Value:
 
 @dataclass(eq=False)
 class Region:
-    """Values in the order of execution, and those of them that the region is there for."""
+    """Values in the order of execution; results: those of them that are used outside."""
 
     values: list[Value] = field(default_factory=list)
     results: list[Value] = field(default_factory=list)
@@ -58,7 +60,7 @@ class Region:
 
 @dataclass(eq=False)
 class Loop:
-    """params: what is carried, from `initial` on; body: its results are the next params.
+    """A loop. params: what is carried, from `initial` on; body: its results are the next params.
 
     length: how often, with `counter` from 0 on; where it is None, `test` (a region with one shared
     boolean) is asked before each turn.
@@ -244,7 +246,9 @@ class Builder:
 
     @staticmethod
     def _raised(rates: list[int], results: list[Value]) -> bool:
-        """Have results higher rates than the params that they become? Then these get them."""
+        """Is the rate of a result higher than that of the param that it becomes? Then the param
+        gets it.
+        """
         new = [max(rate, value.rate) for rate, value in zip(rates, results, strict=True)]
         changed, rates[:] = new != rates, new
         return changed

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax

@@ -1,4 +1,4 @@
-"""How large the ring must be, known before the game: delays are oblivious."""
+"""How large the ring must be: known before the game, as delays do not depend on what is played."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def common_sizes(envs: Sequence[Environment], horizons: Sequence[int]) -> tuple[
 
 
 def _longest(delays: Any) -> int:
-    """What a law says; one that is longer than any game is one of those."""
+    """The longest delay that a law says can occur, at most the length of the longest game."""
     found = delays.longest()
     what = f"longest() of {type(delays).__name__}"
     if isinstance(found, float | int) and found > MAX_HORIZON:

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from jaxbio.environment.environment import Environment
-from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.engine.rollout import trajectory
 from jaxbio.engine.sizing import common_sizes
+from jaxbio.environment.environment import Environment
+from jaxbio.experiments.experiment import Experiment, Options
 
 WITHOUT = "without intermediate observations"
 OBSERVERS = ("MetaBIO", "MetaAdaBIO")  # learners whose ticket says whether the base waits

@@ -52,9 +52,8 @@ class Estimator:
     def _by_state(self, means: Means, state: Array) -> Array:
         """[lanes]: the estimates of the states [lanes]; of every state where these are fewer."""
         if state.shape[0] < means.count.shape[0]:
-            counts, totals = jax.vmap(lambda s: (select(means.count, s), select(means.sum.total, s)))(
-                state
-            )
+            look_up = jax.vmap(lambda s: (select(means.count, s), select(means.sum.total, s)))
+            counts, totals = look_up(state)
             return self.value(Means(counts, Sum(totals, jnp.zeros_like(totals))))
         values = self.value(means)
         return jax.vmap(lambda s: select(values, s))(state)

@@ -27,30 +27,34 @@ def checked(backend: Any) -> str | None:
 
 
 def boxes(backend: str | None) -> int:
-    """Boxes of a slot of the ring (see `ring`): few where memory is dear, with thousands of runs."""
+    """How many boxes a slot of the ring has (see `ring`): few where so many runs are played at the
+    same time that memory is dear.
+    """
     return BOXES if platform() == "cpu" and backend in (None, "llvm", "vmap") else 1
 
 
 def platform() -> str:
-    """Where JAX plays now."""
+    """The kind of device that JAX uses now: "cpu", "gpu", ..."""
     device = getattr(jax.config, "jax_default_device", None)
     return getattr(device, "platform", None) or jax.default_backend()
 
 
 def preferred(backend: str | None) -> str:
-    """Who plays whatever it can play: the one that is asked for, or the one of this platform."""
+    """The back-end that is asked for, or the default of this platform. Steps that it cannot play go
+    to another one.
+    """
     return backend or ("llvm" if platform() == "cpu" else "jnp")
 
 
 def make(rules: Rules, tree: Any, per_run: bool, backend: str | None) -> Any:
-    """Something with `fresh` and `play` (see `native.Native`) for trees like this one.
+    """A back-end that plays trees like this one: something with the methods of `native.Native`.
 
     tree: of arrays of one run, or of their types.
     """
     if backend == "vmap":
         return Batched(rules, tree, per_run)
     try:
-        program = flattened(rules, tree, per_run)
+        program = flattened(rules, tree, per_run, preferred(backend) == "llvm")
     except CannotFlatten as reason:
         if backend is not None:
             raise ValueError(
@@ -91,8 +95,11 @@ def _problem(program: GameProgram, numbers: list[Any]) -> str | None:
     return pallas.agrees(program, numbers, keys)
 
 
-def flattened(rules: Rules, tree: Any, per_run: bool) -> GameProgram:
-    """The straight-line program of these rules; CannotFlatten where there is none."""
+def flattened(rules: Rules, tree: Any, per_run: bool, shares: bool = False) -> GameProgram:
+    """The straight-line program of these rules; CannotFlatten where there is none.
+
+    shares: see `program_of`.
+    """
     leaves, structure = jax.tree.flatten(tree)
     types = [jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves]
     carry = jax.eval_shape(rules.begin, structure.unflatten(types))
@@ -114,4 +121,5 @@ def flattened(rules: Rules, tree: Any, per_run: bool) -> GameProgram:
         kept,
         per_run,
         frozenset(i for i, leaf in enumerate(kept) if id(leaf) in idle),
+        shares,
     )

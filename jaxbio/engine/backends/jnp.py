@@ -82,7 +82,7 @@ class Vectors:
         )
 
     def state_types(self, runs: int) -> Any:
-        """Of `fresh`."""
+        """The types of what `fresh` gives."""
         return jax.eval_shape(lambda: self.fresh(runs))
 
     restored = staticmethod(jax.device_put)

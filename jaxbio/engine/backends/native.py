@@ -24,7 +24,7 @@ from jaxbio.engine.backends.llvm import (
 )
 from jaxbio.engine.backends.machine_code import HERE, Target, loaded
 from jaxbio.engine.game_program import GameProgram
-from jaxbio.engine.program import BOOL, Region, Switch, Value, inner_regions, live_values
+from jaxbio.engine.program import BOOL, RUN, Region, Switch, Value, inner_regions, live_values
 
 ALIGNED = "alignstack(64)"
 
@@ -84,7 +84,9 @@ def module_of(program: GameProgram) -> tuple[str, Layout]:
 
 
 def _aligned_stack(function: ir.Function) -> None:
-    """Else vectors that are put aside for a while straddle lines of the cache."""
+    """Let the stack begin at a multiple of 64 bytes: else vectors that are kept there for a while
+    lie across two lines of the cache.
+    """
     function.attributes.add("nounwind")  # alone, the other one is not written
     function.attributes.alignstack = 64
 
@@ -107,12 +109,13 @@ def _rounds(program: GameProgram, emitter: Emitter) -> None:
     What a round draws depends on its number and the run's key alone. It is computed a round ahead,
     in between the operations of the round before: a processor that waits for one does the other.
     """
-    b, function, carried = emitter.b, emitter.function, program.carry.scalars
+    b, function = emitter.b, emitter.function
+    carried, rates = program.carry.scalars, program.carry.rates
     first, last = function.args[4:]
     row, region = WORD * WIDTH, program.parts["round"]
     start = [
-        emitter.read(emitter.address(emitter.state, place * row), dtype, True)
-        for place, (_, _, dtype) in enumerate(carried)
+        emitter.read(emitter.address(emitter.state, place * row), dtype, rate == RUN)
+        for place, ((_, _, dtype), rate) in enumerate(zip(carried, rates, strict=True))
     ]
     params = _params(program)
     for value in params["number"] + params["key"]:
@@ -164,7 +167,8 @@ def _rounds(program: GameProgram, emitter: Emitter) -> None:
             emitter.values(ahead[done:upto])
             emitter.found = outer
             done = upto
-    results = [emitter.vector(value) for value in region.results]
+    pairs = zip(region.results, rates, strict=True)
+    results = [emitter.at_rate(value, rate) for value, rate in pairs]
     emitter.found = next_found
     emitter.values(ahead[done:])  # all of it, where nothing else is done
     results += [emitter.get(value) for value in handed]
@@ -174,6 +178,7 @@ def _rounds(program: GameProgram, emitter: Emitter) -> None:
     b.branch(head)
     b.position_at_end(after)
     for place, (phi, (_, _, dtype)) in enumerate(zip(phis, carried, strict=False)):
+        phi = phi if rates[place] == RUN else emitter.spread(phi)
         emitter.write(emitter.address(emitter.state, place * row), phi, dtype)
     b.ret_void()
 
@@ -315,7 +320,9 @@ def _size(b: Any, number: Any) -> Any:
 
 
 class Native:
-    """Plays blocks of a program's game. The interface of every back-end: `fresh` and `play`."""
+    """Plays blocks of a program's game. Every back-end has these methods: `fresh`, `state_types`,
+    `restored` and `play`.
+    """
 
     name = "llvm"
     pace = 1 << 23  # rounds of all runs that a first call plays
@@ -333,7 +340,7 @@ class Native:
         return aligned(self.state_types(runs).shape)
 
     def state_types(self, runs: int) -> jax.ShapeDtypeStruct:
-        """Of `fresh`."""
+        """The types of what `fresh` gives."""
         return jax.ShapeDtypeStruct((-(-runs // WIDTH), self.layout.state_bytes), np.uint8)
 
     @staticmethod

@@ -2,7 +2,8 @@
 
 Nothing goes to and fro between host and device in a call: the kernel itself goes from stop to stop
 and from round to round, with what is carried in registers and the memories next to each other for
-the runs of a block.
+the runs of a block. In this file a block is what CUDA calls so, the threads that are started
+together: BLOCK runs, of which a call plays many.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _extreme(better: Callable[[Array, Array], Array]) -> Callable[[Array, Array]
 
 
 def _negated(x: Array) -> Array:
-    """Triton subtracts from 0, which has the other sign at 0."""
+    """-x. Triton's own is 0 - x, which gives 0 and not -0 for x = 0."""
     return lax.mul(x, lax.full_like(x, -1)) if x.dtype.kind == "f" else lax.neg(x)
 
 
@@ -133,7 +134,7 @@ class Kernel:
         )
 
     def state_types(self, runs: int) -> Any:
-        """Of `fresh`."""
+        """The types of what `fresh` gives."""
         return jax.eval_shape(lambda: self.fresh(runs))
 
     restored = staticmethod(jax.device_put)

@@ -90,9 +90,9 @@ class Evaluator:
     """Evaluates a part of a program, for so many runs.
 
     outside: (kind, place) -> the array of a number that comes from outside; operations: by name,
-    those of OPERATIONS unless a back-end has others; merging: does the compiler merge the constants
-    of (x + a) + b and (x * a) * b? XLA does, and with them goes what exp rounds by; repeat: plays
-    a loop of unknown length, as `while_first` does.
+    those of OPERATIONS unless a back-end has others; merging: does the compiler turn (x + a) + b
+    into x + (a + b), and products likewise? XLA does, and would undo the sums by which exp rounds,
+    so it is kept from it; repeat: plays a loop of unknown length, as `while_first` does.
     """
 
     def __init__(
@@ -191,6 +191,7 @@ class Evaluator:
             arrays, values = carry
             self.memories.given(written, arrays)
             counters = [] if loop.counter is None else [loop.counter]
+            counter = lax.convert_element_type(counter, np.int32)
 
             def body() -> list[Array]:
                 self.region(loop.body)

@@ -42,7 +42,7 @@ class Batched:
         self._play = jax.jit(jax.vmap(one_run, axes, (0, -1, -1)), donate_argnums=2)
 
     def state_types(self, runs: int) -> Any:
-        """Of the carry of so many runs, filled up."""
+        """The types of what so many runs carry, filled up to a multiple of STEP."""
         carry, room = self._carry, runs + -runs % STEP
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct((room, *x.shape), x.dtype), carry)
 
