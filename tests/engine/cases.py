@@ -334,6 +334,14 @@ INDEXING: Cases = {
     "shared update of batched table": (
         lambda m, y, i: lax.dynamic_update_slice(m, y[None, :1], (i, i)), (M, SHARED, INDEX)
     ),
+    "known places outside": (
+        lambda v, x: (
+            lax.dynamic_slice(v, (jnp.int32(200),), (2,)), v.at[jnp.int32(200)].get(mode="clip"),
+            v.at[jnp.int32(-300)].get(mode="fill"), lax.dynamic_update_slice(v, x[:2], (-9,)),
+            v.at[jnp.array([200, -300, 1])].set(x[:3]), v.at[jnp.array([200])].set(1, mode="clip"),
+        ),
+        (V, X),
+    ),
     "two kinds of index": (
         lambda m, i, j: lax.dynamic_slice(m, (i, j), (1, 1)), (M, INDEX, SHARED_INDEX)
     ),
@@ -462,6 +470,10 @@ SCANS: Cases = {
     ),
     "reverse, with rows": (
         lambda m: lax.scan(lambda c, r: (c + r, (r * c, c[0])), m[0], m, reverse=True), (M,)
+    ),
+    "reverse, many turns": (
+        lambda v, m: lax.scan(lambda c, x: (c * 0.5 + x, (c[0], c - x)), m[0], v, reverse=True),
+        (V, M),
     ),
     "unrolled": (lambda v: lax.scan(lambda c, x: (c * x, c + x), 1.0, v, unroll=2), (V,)),
     "only shared values": (lambda x, v: (x, jnp.cumsum(v), lax.scan(plus, 0.0, v)), (X, SHARED_V)),
