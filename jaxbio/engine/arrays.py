@@ -167,8 +167,25 @@ class Arrays:
             for index, value in zip(np.ndindex(*array.shape), array.reshape(-1), strict=True):
                 body(self.known_index(index), value)
 
+    def for_loops(self, array: Array) -> Array:
+        """An array that is read in loops: entries that are values would be chosen one by one.
+
+        Nobody changes the memory that they get, so it serves all who ask for the same values.
+        """
+        if isinstance(array, Large) or array.size <= CHEAP:
+            return array
+        values = tuple(array.reshape(-1))
+        memory, _ = self.b.once(
+            ("values", *map(id, values)), lambda: (self.in_memory(array).memory, values)
+        )
+        return self.of_memory(memory, array.shape)
+
     def fold(
-        self, shape: Sequence[int], initial: Sequence[Value], body: Callable[..., list[Value]]
+        self,
+        shape: Sequence[int],
+        initial: Sequence[Value],
+        body: Callable[..., list[Value]],
+        written_out: bool = False,
     ) -> list[Value]:
         """body(index, params) -> next params over all entries, in order."""
 
@@ -176,7 +193,7 @@ class Arrays:
             if len(index) == len(shape):
                 return body(index, params)
             size = shape[len(index)]
-            if self.is_written_out(shape[len(index) :]):
+            if written_out or self.is_written_out(shape[len(index) :]):
                 for i in range(size):
                     params = level((*index, self.number(i)), params)
                 return params

@@ -125,6 +125,8 @@ class Flattener:
     def _elementwise(self, eqn: Any, name: str, operands: list[Array]) -> Array:
         check(eqn, elementwise.PARAMETERS.get(name, "").split())
         out = eqn.outvars[0].aval
+        if not is_small(out.shape):
+            operands = [self.arrays.for_loops(x) for x in operands]
 
         def at(index: Any, entry: Callable[..., Value], zero: Any) -> Value:
             args = [entry(x, _own_index(index, x.shape, zero)) for x in operands]

@@ -14,7 +14,6 @@ from jaxbio.engine.elementwise import combine
 from jaxbio.engine.program import BOOL, Value
 from jaxbio.engine.shapes import Rule
 
-WRITTEN_OUT = 8  # entries: as many are written into a large array one by one, without a loop
 Mode = lax.GatherScatterMode
 
 
@@ -26,7 +25,7 @@ def dynamic_slice(a: Arrays, eqn: Any, x: Array, *starts: Array) -> list[Array]:
 
 def dynamic_update_slice(a: Arrays, eqn: Any, x: Array, new: Array, *starts: Array) -> list[Array]:
     first = _first(a, x.shape, new.shape, starts)
-    return [_put(a, x, new.shape, lambda i: _shifted(a, i, first), lambda i, _: a.at(new, i))]
+    return [_put(a, x, new, lambda i: _shifted(a, i, first), lambda _, value, old: value)]
 
 
 def _first(a: Arrays, shape: Any, sizes: Any, starts: tuple[Array, ...]) -> list[Value]:
@@ -44,42 +43,41 @@ def _shifted(a: Arrays, index: Index, first: list[Value]) -> Index:
 def _put(
     a: Arrays,
     x: Array,
-    shape: Any,
+    new: Array,
     where: Callable[[Index], Index],
-    value: Callable[[Index, Value], Value],
+    made: Callable[[Index, Value, Value], Value],
 ) -> Array:
-    """x with entries replaced: for each index of `shape`, in order, the one at where(index).
+    """x with entries replaced: for each index of `new`, in order, the one at where(index).
 
-    value: of an index and of what stood there. x: large arrays are memories that may be changed.
+    made: of an index, of what is new there and of what stood there. x: large arrays are memories
+    that may be changed.
     """
     if isinstance(x, np.ndarray):
-        if is_small(shape):
-            return _put_apart(a, x, shape, where, value)
-        return a.apart(_put(a, a.in_memory(x), shape, where, value))
+        if isinstance(new, np.ndarray):
+            return _put_apart(a, x, new, where, made)
+        return a.apart(_put(a, a.in_memory(x), new, where, made))
     memory = x.memory
     assert memory is not None
 
-    def write(index: Index) -> None:
+    def write(index: Index, value: Value) -> None:
         place = a.place(where(index), x.shape)
-        a.b.store(memory, place, value(index, a.b.load(memory, place)))
+        a.b.store(memory, place, made(index, value, a.b.load(memory, place)))
 
-    if math.prod(shape) <= WRITTEN_OUT:
-        for known in np.ndindex(*shape):
-            write(a.known_index(known))
-    else:
-        a.each(shape, write)
+    a.entries(new, write)
     return a.of_memory(memory, x.shape)
 
 
-def _put_apart(a: Arrays, x: np.ndarray, shape: Any, where: Any, value: Any) -> Array:
+def _put_apart(a: Arrays, x: np.ndarray, new: np.ndarray, where: Any, made: Any) -> Array:
     flat = list(x.reshape(-1))
-    for known in np.ndindex(*shape):
-        index = a.known_index(known)
+
+    def write(index: Index, value: Value) -> None:
         place = a.place(where(index), x.shape)
         for i, old in enumerate(flat):
             hit = a.b.emit("eq", place, a.number(i))
             if hit.op != "const" or hit.param:
-                flat[i] = a.b.emit("select", hit, value(index, old), old)
+                flat[i] = a.b.emit("select", hit, made(index, value, old), old)
+
+    a.entries(new, write)
     return small(x.shape, flat)
 
 
@@ -92,6 +90,7 @@ def gather(a: Arrays, eqn: Any, x: Array, indices: Array) -> list[Array]:
     removed = {*how.collapsed_slice_dims, *how.operand_batching_dims}
     kept = [d for d in range(len(x.shape)) if d not in removed]
     x = a.cheap(x) if math.prod(out.shape) > math.prod(x.shape) else x
+    indices = indices if is_small(out.shape) else a.for_loops(indices)
 
     def at(index: Index) -> Value:
         batch = [i for d, i in enumerate(index) if d not in how.offset_dims]
@@ -169,12 +168,12 @@ def scatter(a: Arrays, eqn: Any, x: Array, indices: Array, updates: Array) -> li
             places[d] = a.b.emit("add", places[d], offset)
         return tuple(places), inside
 
-    def value(index: Index, old: Value) -> Value:
-        new = a.at(updates, index)
+    def made(index: Index, new: Value, old: Value) -> Value:
         new = new if name == "scatter" else combine(a.b, name, old, new)
         return a.b.emit("select", parts(index)[1], new, old)
 
-    return [_put(a, x, updates.shape, lambda i: parts(i)[0], value)]
+    indices = indices if isinstance(updates, np.ndarray) else a.for_loops(indices)
+    return [_put(a, x, updates, lambda i: parts(i)[0], made)]
 
 
 _OF_SCATTER = "dimension_numbers indices_are_sorted mode unique_indices update_consts update_jaxpr"

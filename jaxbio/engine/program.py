@@ -143,7 +143,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.regions = [Region()]
-        self.known: list[dict[Any, Value]] = [{}]
+        self.known: list[dict[Any, Any]] = [{}]
         self.scratch: list[Memory] = []
         self.writes = 0  # loads before and after a write are not the same
 
@@ -261,6 +261,14 @@ class Builder:
         return results
 
     # --- what is known
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What was made under this key, in this region or around it; else it is made now."""
+        for known in reversed(self.known):
+            if key in known:
+                return known[key]
+        found = self.known[-1][key] = make()
+        return found
 
     def _once(
         self, key: Any, op: str, args: Any, dtype: Any, rate: int, param: Any = None

@@ -17,6 +17,9 @@ def dot_general(a: Arrays, eqn: Any, x: Array, y: Array) -> list[Array]:
     (mine, other), (batch, other_batch) = eqn.params["dimension_numbers"]
     out = eqn.outvars[0].aval
     x, y = a.cheap(x), a.cheap(y)
+    apart = is_small(out.shape) and isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
+    if not apart:
+        x, y = a.for_loops(x), a.for_loops(y)
     free = [d for d in range(len(x.shape)) if d not in (*mine, *batch)]
     other_free = [d for d in range(len(y.shape)) if d not in (*other, *other_batch)]
     summed = [x.shape[d] for d in mine]
@@ -37,7 +40,7 @@ def dot_general(a: Arrays, eqn: Any, x: Array, y: Array) -> list[Array]:
                 convert(a.b, a.at(y, tuple(two[d] for d in range(len(y.shape)))), out.dtype),
             )
 
-        return _folded(a, "reduce_sum", summed, product, np.dtype(out.dtype))
+        return _folded(a, "reduce_sum", summed, product, np.dtype(out.dtype), apart)
 
     return [a.made(out.shape, out.dtype, at)]
 
@@ -52,14 +55,16 @@ def reduce_(a: Arrays, eqn: Any, x: Array) -> list[Array]:
             places = dict(zip(kept, index, strict=True)) | dict(zip(axes, inner, strict=True))
             return a.at(x, tuple(places[d] for d in range(len(x.shape))))
 
-        return _folded(a, name, over, entry, np.dtype(out.dtype))
+        return _folded(a, name, over, entry, np.dtype(out.dtype), isinstance(x, np.ndarray))
 
     return [a.made(out.shape, out.dtype, at)]
 
 
-def _folded(a: Arrays, name: str, shape: list[int], entry: Any, dtype: np.dtype) -> Value:
-    """All entries put together, in their order."""
-    if a.is_written_out(shape) and math.prod(shape):  # without a first number of their own
+def _folded(
+    a: Arrays, name: str, shape: list[int], entry: Any, dtype: np.dtype, apart: bool
+) -> Value:
+    """All entries put together, in their order. apart: they are values, so there is no loop."""
+    if math.prod(shape) and (apart or a.is_written_out(shape)):  # without a first number
         values = [entry(a.known_index(known)) for known in np.ndindex(*shape)]
         if name in ("reduce_max", "reduce_min") and dtype.kind == "f":
             return extreme(a.b, name.removeprefix("reduce_"), values)
@@ -104,7 +109,9 @@ def arg_extreme(a: Arrays, eqn: Any, x: Array) -> list[Array]:
 
         zero = a.number(0)
         first = [a.at(x, (*index[:axis], zero, *index[axis:])), zero]
-        return convert(a.b, a.fold((x.shape[axis],), first, look)[1], out.dtype)
+        return convert(
+            a.b, a.fold((x.shape[axis],), first, look, isinstance(x, np.ndarray))[1], out.dtype
+        )
 
     return [a.made(out.shape, out.dtype, at)]
 

@@ -22,7 +22,7 @@ def broadcast_in_dim(a: Arrays, eqn: Any, x: Array, *_: Array) -> list[Array]:
         for size, dim in zip(x.shape, dims, strict=True):
             ones[dim] = size
         return [np.broadcast_to(x.reshape(ones), shape)]
-    x, zero = a.cheap(x), a.number(0)
+    x, zero = a.for_loops(a.cheap(x)), a.number(0)
 
     def where(index: Index) -> Index:
         return tuple(zero if n == 1 else index[d] for n, d in zip(x.shape, dims, strict=True))
@@ -88,7 +88,7 @@ def tile(a: Arrays, eqn: Any, x: Array) -> list[Array]:
             for i, n, whole in zip(index, x.shape, out.shape, strict=True)
         )
 
-    return [a.view(a.cheap(x), out.shape, where)]
+    return [a.view(a.for_loops(a.cheap(x)), out.shape, where)]
 
 
 def concatenate(a: Arrays, eqn: Any, *parts: Array) -> list[Array]:
@@ -183,6 +183,7 @@ def rev(a: Arrays, eqn: Any, x: Array) -> list[Array]:
 
 def pad(a: Arrays, eqn: Any, x: Array, filling: Array) -> list[Array]:
     config, out = eqn.params["padding_config"], eqn.outvars[0].aval
+    x = x if is_small(out.shape) else a.for_loops(x)
     outside = a.at_known(filling, ())
 
     def at(index: Index) -> Value:
