@@ -15,7 +15,7 @@ from benchmarks.functions import FUNCTIONS, LEAST, all_floats, compiled, measure
 STRIDE = 211  # of all float32: about 2e7 numbers, for the functions of every round
 SPARSE = 2003
 
-# What the docstrings say; all float32 are measured by `python -m benchmarks.functions`.
+# What the docstrings say; `python -m benchmarks.functions` measures without gaps, in minutes.
 WITHIN = {
     "exp": 1, "log": 1, "sqrt": 0.5, "log1p": 3, "expm1": 2, "exp2": 1, "tanh": 3, "logistic": 3,
     "erf_inv": 4, "x**0.75": 3, "x**1.5": 2,
