@@ -192,6 +192,27 @@ def tanh(x: Number) -> Number:
     return found.where(x > 0.0, -found).where(x("abs") > 2.0**-24, x)
 
 
+def _half_exp(x: Number) -> Number:
+    """e^x / 2 for x >= 0, also where e^x has no room."""
+    far = x > 64.0  # there x - 1 is exact
+    return exp((x - 1.0).where(far, x)) * Number(x.b, x.other(np.e / 2)).where(far, 0.5)
+
+
+def cosh(x: Number) -> Number:
+    """Within 3 ulp."""
+    half = _half_exp(x("abs"))
+    return half + 0.25 / half
+
+
+def sinh(x: Number) -> Number:
+    """Within 4 ulp."""
+    size = x("abs")
+    less, half = expm1(size("min", 1.0)), _half_exp(size)
+    near = (less + less / (less + 1.0)) * 0.5
+    found = near.where(size < 1.0, half - 0.25 / half)
+    return found.where(x > 0.0, -found).where(size > 2.0**-12, x)
+
+
 def logistic(x: Number) -> Number:
     """1 / (1 + e^-x), within 3 ulp; 0 where it is below 2^-125."""
     power = exp(-x("abs"))
@@ -261,6 +282,8 @@ OF_FLOAT32: dict[str, Callable[..., Number]] = {
     "log": log,
     "log1p": log1p,
     "tanh": tanh,
+    "cosh": cosh,
+    "sinh": sinh,
     "logistic": logistic,
     "erf_inv": erf_inv,
     "pow": power,

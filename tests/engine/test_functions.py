@@ -17,8 +17,8 @@ SPARSE = 2003
 
 # What the docstrings say; `python -m benchmarks.functions` measures without gaps, in minutes.
 WITHIN = {
-    "exp": 1, "log": 1, "sqrt": 0.5, "log1p": 3, "expm1": 2, "exp2": 1, "tanh": 3, "logistic": 3,
-    "erf_inv": 4, "x**0.75": 3, "x**1.5": 2,
+    "exp": 1, "log": 1, "sqrt": 0.5, "log1p": 3, "expm1": 2, "exp2": 1, "tanh": 3, "cosh": 3,
+    "sinh": 4, "logistic": 3, "erf_inv": 4, "x**0.75": 3, "x**1.5": 2,
 }  # fmt: skip
 TINY = np.finfo(np.float32).tiny
 SPECIAL = np.array(
