@@ -21,7 +21,7 @@ from jaxbio.engine.backends.choice import boxes
 from jaxbio.engine.footprint import table_bytes
 from jaxbio.engine.player import form
 from jaxbio.engine.rollout import check_players
-from jaxbio.engine.round import Game, make_game
+from jaxbio.engine.round import Game, is_late, make_game
 from jaxbio.engine.sizing import common_sizes, ring_sizes
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.fingerprint import parts
@@ -419,10 +419,10 @@ class _Games:
         envs = [setting.env for setting in pairs.values()]
         horizons = [setting.horizon for setting in pairs.values()]
         slots, depth, lanes = common_sizes(envs, horizons)
-        padded = Once(lambda env: env.padded(slots))
+        padded, late = Once(lambda env: env.padded(slots)), all(is_late(e.delays) for e in envs)
 
         def without_learner(env: Environment, horizon: int) -> Game:
-            return make_game(padded(env), None, horizon, depth, lanes, np, boxes)
+            return make_game(padded(env), None, horizon, depth, lanes, np, boxes, late)
 
         self.without_learner = Once(without_learner)
         self.learner = Once(lambda learner: as_arrays(pad_learner(learner, slots), np))

@@ -72,6 +72,10 @@ class Number:
     def __ge__(self, other: Any) -> Number:
         return self("ge", other)
 
+    def times(self, factor: Any, plus: Any) -> Number:
+        """This times a factor plus a number, rounded once."""
+        return self("fma", factor, plus)
+
     def equals(self, other: Any) -> Number:
         return self("eq", other)
 
@@ -89,9 +93,9 @@ class Number:
 
 def polynomial(x: Number, first: float, *others: float) -> Number:
     """Horner's form, the highest power first."""
-    total = x * first + others[0]
+    total = x.times(first, others[0])
     for coefficient in others[1:]:
-        total = total * x + coefficient
+        total = total.times(x, coefficient)
     return total
 
 
@@ -114,18 +118,22 @@ def round_away(x: Number) -> Number:
 
 def _reduced(x: Number) -> tuple[Number, Number]:
     """x = n ln 2 + rest with an integer n: the rest, and BIASED + n, which has n in its bits."""
-    shifted = x * 1.44269504088896341 + BIASED
+    shifted = x.times(1.44269504088896341, BIASED)
     whole = shifted - BIASED
-    return (x - whole * 0.693359375) - whole * -2.12194440e-4, shifted
+    return whole.times(2.12194440e-4, whole.times(-0.693359375, x)), shifted
 
 
-def _less_one(rest: Number) -> Number:
-    """e^rest - 1 for |rest| <= ln(2) / 2."""
-    series = polynomial(
+def _series(rest: Number) -> Number:
+    """(e^rest - 1 - rest) / rest^2 for |rest| <= ln(2) / 2."""
+    return polynomial(
         rest, 1.3814540579915047e-3, 8.36874544620514e-3, 4.166838899254799e-2,
         1.666652113199234e-1, 4.999999403953552e-1,
     )  # fmt: skip
-    return series * (rest * rest) + rest
+
+
+def _power(rest: Number) -> Number:
+    """e^rest for |rest| <= ln(2) / 2."""
+    return _series(rest).times(rest, 1.0).times(rest, 1.0)
 
 
 def _half_power(shifted: Number) -> Number:
@@ -137,7 +145,7 @@ def exp(x: Number) -> Number:
     """e^x, within 1 ulp; 0 where it is below 2^-125."""
     x = x("min", 89.0)
     rest, shifted = _reduced(x)
-    power = _less_one(rest) + 1.0
+    power = _power(rest)
     return Number(x.b, x.other(0.0)).where(
         x < -86.64339447021484, (power + power) * _half_power(shifted)
     )
@@ -147,7 +155,7 @@ def exp2(x: Number) -> Number:
     """2^x, within 1 ulp; 0 where it is below 2^-125."""
     x = x("min", 129.0)
     shifted = x + BIASED
-    power = _less_one((x - (shifted - BIASED)) * 0.6931471805599453) + 1.0
+    power = _power((x - (shifted - BIASED)) * 0.6931471805599453)
     return Number(x.b, x.other(0.0)).where(x < -125.0, (power + power) * _half_power(shifted))
 
 
@@ -155,7 +163,8 @@ def expm1(x: Number) -> Number:
     """e^x - 1, within 2 ulp."""
     rest, shifted = _reduced(x("min", 89.0)("max", -18.0))
     scale = _half_power(shifted)
-    half = _less_one(rest) * scale + (scale - 0.5)
+    less_one = _series(rest).times(rest * rest, rest)
+    half = less_one * scale + (scale - 0.5)
     return (half + half).where(x("abs") > 2.0**-24, x)
 
 
@@ -172,8 +181,8 @@ def log(x: Number) -> Number:
         1.4201757311820984e-1, -1.6623356938362122e-1, 2.0001226663589478e-1,
         -2.500081956386566e-1, 3.333333134651184e-1,
     )  # fmt: skip
-    tail = series * m * square + power * -2.12194440e-4 - square * 0.5
-    found = m + tail + power * 0.693359375
+    tail = square.times(-0.5, power.times(-2.12194440e-4, series * m * square))
+    found = power.times(0.693359375, m + tail)
     outside = Number(x.b, x.other(-np.inf)).where(x.equals(0.0), np.nan)
     return found.where(x < np.inf, x).where(x > 0.0, outside)
 

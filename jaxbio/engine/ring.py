@@ -26,8 +26,9 @@ WRITTEN_OUT = 16  # entries of a list that are read one after the other without 
 
 class Lists(NamedTuple):
     """Plays that found no box. words: arrays [depth, W], under the slot of their own round;
-    before: int32 [depth], for each the place of the one before it; newest: int32 [depth], for each
-    slot the place where its list begins. A place is a slot plus 1, 0 is none.
+    before: int32 [depth], for each the slot of the one before it; newest: int32 [depth], for each
+    slot the slot where its list begins. How long a list is follows from the number of plays that
+    wait; what stands beyond its end is left from long ago.
     """
 
     words: list[Array]
@@ -100,12 +101,12 @@ def _from_word(word: Array, dtype: Any) -> Array:
 
 
 def depth_for(longest: int, horizon: int) -> int:
-    """Slots for delays up to `longest` within `horizon` rounds: the next power of 2, from 64."""
-    needed = min(longest, horizon) + 1
-    depth = SMALLEST
-    while depth < needed:
-        depth *= 2
-    return depth
+    """Slots for delays up to `longest` within `horizon` rounds: few different numbers, so that few
+    programs are compiled, and not many more than needed: all that are in use stay in the cache.
+    """
+    needed = max(SMALLEST, min(longest, horizon) + 1)
+    step = 1 << (needed - 1).bit_length() - 3  # quarters of a power of 2
+    return -(-needed // step) * step
 
 
 def codec(template: Play, num_actions: int, state_slots: int, binary: bool) -> Codec:
@@ -138,7 +139,13 @@ def empty(plan: Codec, template: Play, depth: int, boxes: int, counted: bool) ->
 
 
 def _slot(t: Array, depth: int) -> Array:
-    return t & (depth - 1)
+    return lax.rem(t, jnp.int32(depth))
+
+
+def _later(slot: Array, rounds: Array, depth: int) -> Array:
+    """The slot so many rounds after another, fewer than there are slots."""
+    later = slot + rounds
+    return jnp.where(later >= depth, later - depth, later)
 
 
 def _at(array: Array, index: Array) -> Array:
@@ -186,8 +193,7 @@ def _read_list(lists: Lists, slot: Array, count: int) -> list[Array]:
     """The last plays of a list, the most recent one last: arrays [count, W]."""
 
     def earlier(place: Array, _: None = None) -> tuple[Array, list[Array]]:
-        index = jnp.maximum(place - 1, 0)
-        return _at(lists.before, index), [_at(word, index) for word in lists.words]
+        return _at(lists.before, place), [_at(word, place) for word in lists.words]
 
     place = _at(lists.newest, slot)
     if count > WRITTEN_OUT:
@@ -208,7 +214,8 @@ def file(
     lie about in a slot). A delay past the end of the ring is such a case (see `depth_for`); where
     it is not, the run is marked (`round.Facts.lost`).
     """
-    now, due = _slot(t, depth), _slot(t + jnp.minimum(delay, depth - 1), depth)
+    now = _slot(t, depth)
+    due = _later(now, jnp.clip(delay, 0, depth - 1), depth)
     if ring.filed is None or ring.lists is None:
         words = [_put(a, word, due) for a, word in zip(ring.words, packed, strict=True)]
         return ring._replace(words=words)
@@ -226,13 +233,13 @@ def file(
         return Lists(
             [_put(a, word, now) for a, word in zip(lists.words, packed, strict=True)],
             _put(lists.before, first, now),
-            _put(lists.newest, jnp.where(spills, now + 1, first), due),
+            _put(lists.newest, jnp.where(spills, now, first), due),
         )
 
     lists = lax.cond(
         most_of_block(spills.astype(jnp.int32)) > 0, add, lambda lists: lists, ring.lists
     )
-    return Ring(words, filed, lists._replace(newest=_put(lists.newest, jnp.int32(0), now)))
+    return Ring(words, filed, lists)
 
 
 def arrivals(row: list[Array], due: Array, plan: Codec, blank: bool = True) -> Arrivals:

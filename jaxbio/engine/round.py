@@ -93,7 +93,8 @@ class Game:
 
     best: int32 [], the best action of the whole horizon; gaps: [E, K] or None, what the others cost
     beyond it (`Environment.gaps`). lanes: how many losses of older rounds can arrive in one round;
-    boxes: of a slot of the ring, never part of a result.
+    boxes: of a slot of the ring; late: is it known that no loss arrives in its own round? These
+    three are never part of a result.
     """
 
     env: Environment
@@ -103,6 +104,7 @@ class Game:
     gaps: Any
     lanes: int = static()
     boxes: int = static(default=BOXES)
+    late: bool = static(default=False)
 
     @property
     def types(self) -> protocol.Types:
@@ -135,21 +137,33 @@ def make_game(
     lanes: int,
     library: Any = jnp,
     boxes: int = BOXES,
+    late: bool | None = None,
 ) -> Game:
     """Put a game together; env and learner become trees of arrays.
 
-    library: jax.numpy, or numpy where nothing is traced and nothing should be compiled.
+    library: jax.numpy, or numpy where nothing is traced and nothing should be compiled. late: None
+    finds out.
     """
     horizon = library_of(horizon).asarray(horizon, jnp.int32)  # of jnp, a tracer under jit
     best = env.best_action(horizon)
     delay: Any = _fixed_delay(env.delays) if env.delays.constant else -1
     shapes = (env.num_actions, env.state_slots, ring_depth)
     known = Known(env.real_states, horizon, delay, *shapes)
-    return as_arrays(Game(env, learner, known, best, env.gaps(best), lanes, boxes), library)
+    late = is_late(env.delays) if late is None else late
+    return as_arrays(Game(env, learner, known, best, env.gaps(best), lanes, boxes, late), library)
+
+
+def is_late(delays: Any) -> bool:
+    """Is it known that every loss arrives after its own round?"""
+    return delays.constant and _is_known(delays) and delays.longest() > 0
+
+
+def _is_known(delays: Any) -> bool:
+    return all(is_concrete(leaf) for leaf in jax.tree.leaves(delays))
 
 
 def _fixed_delay(delays: Any) -> Any:
-    if all(is_concrete(leaf) for leaf in jax.tree.leaves(delays)):
+    if _is_known(delays):
         return delays.longest()
     return delays.delay(jnp.zeros(2, jnp.uint32), jnp.int32(1))
 
@@ -197,7 +211,7 @@ def learn(
     boxes = min(game.boxes, game.lanes)
     row, due = ring.read(slots, t, number, game.known.ring_depth, boxes, lanes)
     arriving = ring.arrivals(row, due, game.codec, blank=not ignores_empty_lanes(game.learner))
-    at_once = acted.delay == 0
+    at_once = jnp.bool_(False) if game.late else acted.delay == 0
     play = Play(acted.action, acted.state, jnp.where(at_once, acted.loss, 0), acted.ticket)
     mine, every = protocol.restored(game.types, state), _with_own(arriving, play, at_once)
     returned = game.learner.learn(mine, t, play, every)
@@ -232,7 +246,7 @@ def close(
     env = game.env
     regret = env.pseudo_regret(t, acted.action, game.best, game.gaps)
     tally = Tally(sum_add(carry.tally.regret, regret), sum_add(carry.tally.loss, acted.loss))
-    arrived = number + (acted.delay == 0).astype(jnp.int32)
+    arrived = number if game.late else number + (acted.delay == 0).astype(jnp.int32)
     outside = (acted.action < 0) | (acted.action >= env.num_actions)
     beyond = (acted.delay >= game.known.ring_depth) & (t <= game.known.horizon - acted.delay)
     lost = beyond | (acted.delay < 0)

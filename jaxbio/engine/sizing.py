@@ -91,9 +91,8 @@ def checked_sizes(env: Environment, horizon: int, ring_depth: Any, lanes: Any) -
     lanes = checks.size("lanes", lanes, 1, ring.MAX_LANES)
     delays_known = all(is_concrete(leaf) for leaf in jax.tree.leaves(env.delays))
     needed = min(_longest(env.delays), horizon) + 1 if delays_known else 1
-    if ring_depth < needed or ring_depth & (ring_depth - 1):
+    if ring_depth < needed:
         raise ValueError(
-            f"ring_depth must be a power of 2 and at least {needed} for these delays, "
-            f"but got {ring_depth}"
+            f"ring_depth must be at least {needed} for these delays, but got {ring_depth}"
         )
     return ring_depth, lanes

@@ -32,8 +32,8 @@ class Estimator:
         if self.kind == "mean":
             return means_value(means)
         share = self._share(means.count)  # one division serves the mean and its radius
-        lower = jnp.maximum(0.0, means.sum.total * share - self._reach(share))
-        return jnp.where(means.count > 0, lower, 0.0)
+        # Where nothing has been seen the total is 0, so that this is 0 as well.
+        return jnp.maximum(0.0, means.sum.total * share - self._reach(share))
 
     def reach(self, count: Array) -> Array:
         """[n]: how far the mean of `count` [n] losses may lie from the truth, epsilon / 2."""

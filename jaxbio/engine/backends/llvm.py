@@ -37,7 +37,7 @@ BINARY = {  # integers, floats
     "and": ("and_", None), "or": ("or_", None), "xor": ("xor", None),
     "shl": ("shl", None), "lshr": ("lshr", None), "ashr": ("ashr", None),
 }  # fmt: skip
-INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "abs": "fabs"}
+INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "abs": "fabs", "fma": "fma"}
 
 
 def scalar_type(dtype: np.dtype) -> ir.Type:
@@ -121,11 +121,11 @@ class Emitter:
             place = self.b.mul(self.b.sext(self.get(index), I64), ir.Constant(I64, row))
             return self.read(self.address(base, place), memory.dtype, memory.per_run)
         kind = stored_type(memory.dtype)
-        together = self.aside()
+        found = ir.Constant(ir.VectorType(kind, WIDTH), ir.Undefined)
         for run, place in self.places(index, memory):
             number = self.b.load(self.address(base, place), typ=kind)
-            self.b.store(number, self.address(together, run * WORD), align=WORD)
-        return self.read(together, memory.dtype, True)
+            found = self.b.insert_element(found, number, ir.Constant(I32, run))
+        return self.b.trunc(found, vector_type(BOOL)) if memory.dtype == BOOL else found
 
     def store(self, value: Value) -> None:
         memory, (index, new) = value.param, value.args

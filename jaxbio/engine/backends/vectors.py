@@ -54,6 +54,7 @@ OPERATIONS: dict[str, Callable[..., Array]] = {
     "gt": lax.gt,
     "ge": lax.ge,
     "select": lax.select,
+    "fma": lambda x, y, z: lax.add(lax.mul(x, y), z),
     "sqrt": lax.sqrt,
     "floor": lax.floor,
     "ceil": lax.ceil,
