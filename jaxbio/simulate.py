@@ -20,7 +20,7 @@ from jaxbio.engine.rollout import check_players, recorded_rounds
 from jaxbio.engine.round import Game, make_game
 from jaxbio.engine.rules import WORLD
 from jaxbio.engine.sizing import ring_sizes
-from jaxbio.engine.widths import stepped, widest
+from jaxbio.engine.widths import shared_out, widest
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.record import Result, at_recorded, running_sum
 from jaxbio.schedule import Plan, refuse
@@ -78,8 +78,7 @@ def simulate(
     game = make_game(env, learner, horizon, depth, lanes, library=np, boxes=boxes)
     code = code_of(jax.tree.structure(game.env))
     if width is None:
-        share = stepped(-(-runs // workers))
-        width = min(share, widest(horizon, types_of(game).carry, backend))
+        width = shared_out(runs, widest(horizon, types_of(game).carry, backend), workers)
     width = checks.size("width", width, 1)
     plan = _plan(game, horizon, runs, len(stops), width, workers, backend)
     refuse(plan, memory, KEPT)

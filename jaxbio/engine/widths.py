@@ -38,6 +38,12 @@ def stepped(runs: int) -> int:
     return -(-runs // WIDTH) * WIDTH
 
 
+def shared_out(runs: int, most: int, workers: int) -> int:
+    """Runs of a block, at most so many, such that every worker plays equally many blocks."""
+    turns = -(-runs // (most * workers))
+    return stepped(-(-runs // (turns * workers)))
+
+
 def in_memory(width: int, horizon: int, backend: str | None) -> int:
     """Runs of a block whose state is in memory at the same time."""
     return WIDTH if is_whole(horizon, backend) else stepped(width)
