@@ -28,7 +28,7 @@ from jaxbio import rng
 from jaxbio.engine import player, sizing
 from jaxbio.engine import round as rounds
 from jaxbio.engine.backends import native, vmap
-from jaxbio.engine.round import make_game
+from jaxbio.engine.round import is_late, make_game
 
 sim = importlib.import_module("jaxbio.simulate")
 
@@ -398,7 +398,10 @@ STACKS = {  # (environment, learner) of each game
 def test_games_side_by_side_are_those_played_alone(name: str, backend: str) -> None:
     pairs, runs = STACKS[name], 2
     sizes = np.max([jb.ring_sizes(env, HORIZON) for env, _ in pairs], axis=0).tolist()
-    games = [make_game(env, learner, HORIZON, *sizes, library=np) for env, learner in pairs]
+    late = all(is_late(env.delays) for env, _ in pairs)
+    games = [
+        make_game(env, learner, HORIZON, *sizes, library=np, late=late) for env, learner in pairs
+    ]
     game = player.stack([one for one in games for _ in range(runs)])
     machine = player.compile_player(game, stacked=True, backend=backend)
     keys = np.tile(rng.run_keys(SEED, np.arange(runs)), len(games))

@@ -380,7 +380,7 @@ def test_what_longest_returns_is_checked(longest: Any, error: type[Exception]) -
 
 
 def test_delays_without_a_longest_are_longer_than_the_game() -> None:
-    assert jb.ring_sizes(jb.Environment(MAPPING, LOSSES, Longer(float("inf"))), 300)[0] == 512  # type: ignore
+    assert jb.ring_sizes(jb.Environment(MAPPING, LOSSES, Longer(float("inf"))), 300)[0] == 320  # type: ignore
 
 
 @jb.pytree

@@ -20,7 +20,7 @@ from jaxbio.core import Array, Arrivals, Play, float_dtype
 from jaxbio.engine.marks import most_of_block
 
 MAX_LANES = 1 << 16
-SMALLEST = 64
+SMALLEST = 80  # slots: more than a small array has, which would be taken apart
 WRITTEN_OUT = 16  # entries of a list that are read one after the other without a loop
 
 

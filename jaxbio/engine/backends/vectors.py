@@ -170,7 +170,7 @@ class Evaluator:
             return lax.convert_element_type(args[0], value.dtype)
         if value.op == "bitcast":
             return lax.bitcast_convert_type(args[0], value.dtype)
-        if self.merging and _is_mergeable(value) and any(map(_is_mergeable, value.args)):
+        if self.merging and _begins(value) and any(map(_ends, value.args)):
             args = lax.optimization_barrier(args)
         return self.operations[value.op](*args)
 
@@ -253,12 +253,21 @@ class Evaluator:
         return results
 
 
-def _is_mergeable(value: Value) -> bool:
-    """Is it the sum or the product of a float and a constant?"""
+def _begins(value: Value) -> bool:
+    """Does it first add a constant to a float, or multiply the float by one?"""
+    return _of_constant(value, value.args[:2] if value.op == "fma" else value.args)
+
+
+def _ends(value: Value) -> bool:
+    """Does it add a constant to a float, or multiply the float by one, last?"""
+    return _of_constant(value, value.args[2:] if value.op == "fma" else value.args)
+
+
+def _of_constant(value: Value, args: Sequence[Value]) -> bool:
     return (
-        value.op in ("add", "sub", "mul")
+        value.op in ("add", "sub", "mul", "fma")
         and value.dtype.kind == "f"
-        and any(arg.op == "const" for arg in value.args)
+        and any(arg.op == "const" for arg in args)
     )
 
 
