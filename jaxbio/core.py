@@ -44,9 +44,14 @@ def pytree(cls: type[T]) -> type[T]:
     names = tuple(f.name for f in fields if not f.metadata.get("static"))
     meta = tuple(f.name for f in fields if f.metadata.get("static"))
 
+    keys = tuple(jax.tree_util.GetAttrKey(name) for name in names)
+
     def flatten(obj: Any) -> tuple[Any, Any]:
-        children = tuple((jax.tree_util.GetAttrKey(n), getattr(obj, n)) for n in names)
-        return children, tuple(getattr(obj, n) for n in meta)
+        return tuple([getattr(obj, n) for n in names]), tuple([getattr(obj, n) for n in meta])
+
+    def flatten_with_keys(obj: Any) -> tuple[Any, Any]:
+        children, aux = flatten(obj)
+        return tuple(zip(keys, children, strict=True)), aux
 
     def unflatten(aux: Any, children: Any) -> Any:
         obj = object.__new__(cls)
@@ -54,7 +59,7 @@ def pytree(cls: type[T]) -> type[T]:
             object.__setattr__(obj, name, value)
         return obj
 
-    jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten)
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     return cls
 
 
@@ -75,15 +80,24 @@ def as_arrays(tree: Any, library: Any = jnp) -> Any:
     """
 
     floating = float_dtype()
+    canonical = {
+        np.dtype(bool): np.bool_,
+        np.dtype(np.int32): np.int32,
+        np.dtype(np.int64): np.int32,
+        np.dtype(np.float32): floating,
+        np.dtype(np.float64): floating,
+    }
 
     def convert(leaf: Any) -> Any:
         on_host = isinstance(leaf, np.ndarray | np.generic | float | int)
         dtype = np.result_type(leaf) if on_host else jnp.result_type(leaf)
+        if dtype in canonical:  # quickly: a sweep has many of these
+            return library.asarray(leaf, canonical[dtype])
         if jnp.issubdtype(dtype, jax.dtypes.prng_key):
             return leaf
         if jnp.issubdtype(dtype, jnp.floating):
             return library.asarray(leaf, floating)
-        if dtype == jnp.bool_ or jnp.issubdtype(dtype, jnp.unsignedinteger):
+        if jnp.issubdtype(dtype, jnp.unsignedinteger):
             return library.asarray(leaf)
         return library.asarray(leaf, jnp.int32)
 

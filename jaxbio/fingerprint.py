@@ -581,9 +581,10 @@ def _values(array: Any) -> Any:
         return f"{array.dtype} {np.asarray(jax.random.key_data(array)).tolist()}"
     array = np.asarray(array)
     if array.size <= SPELLED_OUT:
-        return array.tolist() if array.dtype.name in ORDINARY else f"{array.dtype} {array.tolist()}"
+        return array.tolist() if array.dtype in ORDINARY else f"{array.dtype} {array.tolist()}"
     code = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
     return f"{array.dtype}{list(array.shape)} sha256 {code[:16]}"
 
 
-ORDINARY = ("bool", "int32", "int64", "float32", "float64")  # said by the numbers themselves
+# Said by the numbers themselves.
+ORDINARY = {np.dtype(name) for name in "bool int32 int64 float32 float64".split()}

@@ -299,7 +299,7 @@ def walked(delays: Any, learner: Any, rules: Rules = GAME) -> Walked:
     return Walked(*walks(program.parts["round"]), scratch, depth, min(sizes))
 
 
-FIXED, LAPLACE = jb.FixedDelay(900), jb.LaplaceDelay(50, 25)
+FIXED, LAPLACE = jb.FixedDelay(600), jb.LaplaceDelay(50, 25)
 DELAYS = {"fixed": FIXED, "laplace": LAPLACE}
 LEARNERS = {name: jb.make_learner(name) for name in jb.learner_names()} | {
     "nsd-ucrl2 with a window": jb.make_learner("nsd-ucrl2", window=2000),
@@ -313,7 +313,7 @@ SEARCHING = ("bold-exp3", "bold-exp3 with 300 copies")  # a free copy
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_round_copies_no_ring_and_no_large_array(name: str, delays: str) -> None:
     found = walked(DELAYS[delays], LEARNERS[name])
-    assert found.depth == 1024
+    assert found.depth == 640
     assert found.smallest > TURNS
     assert found.writing <= TURNS
     assert found.scratch <= TURNS

@@ -318,4 +318,4 @@ def test_too_few_lanes_raise_a_flag() -> None:
     log, _ = probed(jb.TableDelay(delays), 64, 9)
     assert log["overflow"]
     env = jb.Environment(MAPPING, LOSSES, jb.TableDelay(delays))
-    assert jb.ring_sizes(env, PROBED) == (64, 12)
+    assert jb.ring_sizes(env, PROBED) == (80, 12)

@@ -228,9 +228,9 @@ def test_games_without_room_are_refused(delay: int, options: dict[str, Any], rem
     env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(delay))
     learner = jb.make_learner("metabio")
     tracemalloc.start()
-    with pytest.raises(MemoryError, match=r"simulate: .* more than the 4 GB there are") as found:
+    with pytest.raises(MemoryError, match=r"simulate: .* more than the 2 GB there are") as found:
         jb.simulate(
-            env, learner, horizon=2 * 10**7, memory=4e9, workers=1, progress=False, **options
+            env, learner, horizon=2 * 10**7, memory=2e9, workers=1, progress=False, **options
         )
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

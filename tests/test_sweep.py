@@ -674,7 +674,7 @@ def test_blocks_of_a_learner_that_remembers_much_are_narrow() -> None:
 
 
 def test_a_deep_ring_is_planned_as_it_is_and_refused() -> None:
-    """16 runs with losses 10^7 rounds late: one int32 pair for each of 4^12 rounds and 32 runs."""
+    """16 runs with losses 10^7 rounds late: an int32 pair for each of 10 x 2^20 rounds, 32 runs."""
     arguments: dict[str, Any] = {
         "environment": jb.make_environment("paper-stochastic", delays=jb.FixedDelay(10**7)),
         "learners": {"metabio": jb.make_learner("metabio")},
@@ -683,11 +683,11 @@ def test_a_deep_ring_is_planned_as_it_is_and_refused() -> None:
         "runs": 16,
         "workers": 1,
     }
-    assert jb.plan_sweep(**arguments).bytes_at_work == pytest.approx(32 * 8 * 4**12, rel=0.01)
-    with pytest.raises(MemoryError, match=r"at work 4.3 GB.* more than the 4 GB there are"):
-        jb.sweep(**arguments, memory=4e9, progress=False)
+    assert jb.plan_sweep(**arguments).bytes_at_work == pytest.approx(32 * 8 * 10 * 2**20, rel=0.01)
+    with pytest.raises(MemoryError, match=r"at work 2.69 GB.* more than the 2 GB there are"):
+        jb.sweep(**arguments, memory=2e9, progress=False)
     stored = jb.plan_sweep(**arguments, store="never")  # written, a block is there a second time
-    assert stored.bytes_at_work == pytest.approx(2 * 32 * 8 * 4**12, rel=0.01)
+    assert stored.bytes_at_work == pytest.approx(2 * 32 * 8 * 10 * 2**20, rel=0.01)
 
 
 def test_a_plan_counts_what_a_round_makes_on_the_way() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from typing import Any
 
 import jax
@@ -133,8 +134,7 @@ class Environment:
 
 def _check_part(name: str, part: Any, protocol: type, example: str) -> None:
     """Raise where a part is none, a class, not a pytree, or lacks what its protocol asks for."""
-    wanted = [*getattr(protocol, "__annotations__", {}), *vars(protocol)]
-    wanted = [one for one in wanted if not one.startswith("_") and one not in OPTIONAL]
+    wanted = _wanted(protocol)
     missing = [one for one in wanted if not checks.has(part, one)]
     if isinstance(part, type) or len(missing) > len(wanted) / 2:
         raise TypeError(f"{name} must be such as {example}, but got {checks.shown(part)}")
@@ -144,6 +144,13 @@ def _check_part(name: str, part: Any, protocol: type, example: str) -> None:
             f"{', '.join(missing)} (see jaxbio.core.{protocol.__name__})"
         )
     checks.is_pytree(name, part)
+
+
+@cache
+def _wanted(protocol: type) -> list[str]:
+    """The attributes that a protocol asks for."""
+    names = [*getattr(protocol, "__annotations__", {}), *vars(protocol)]
+    return [name for name in names if not name.startswith("_") and name not in OPTIONAL]
 
 
 def check_environment(env: Any) -> None:

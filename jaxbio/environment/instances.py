@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -189,8 +190,11 @@ def environment_names() -> tuple[str, ...]:
     return tuple(ENVIRONMENTS)
 
 
+_signature = cache(inspect.signature)
+
+
 def make_environment(name: str, **options: Any) -> Environment:
     """A named problem; see `environment_names()` and the functions of this module."""
     build = ENVIRONMENTS[checks.choice("environment name", name, environment_names())]
-    checks.options(name, options, inspect.signature(build))
+    checks.options(name, options, _signature(build))
     return build(**options)

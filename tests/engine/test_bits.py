@@ -40,6 +40,7 @@ TARGETS = {
     "AVX-512": Target("x86-64-v4", ""),
 }
 NEEDS = {"AVX2": "avx2", "AVX-512": "avx512vl"}
+SIGN = np.uint32(0x80000000)
 AARCH64 = Target("generic", "", "aarch64-unknown-linux-gnu")
 SOME = [("metabio", "laplace"), ("tsallis-inf", "fixed")]
 EVERY = [(name, delay) for name in jb.learner_names() for delay in ("fixed", "uniform")]
@@ -71,7 +72,18 @@ def played(name: str, delay: str, target: Target, runs: Any) -> list[np.ndarray]
 
 def same_bits(one: list[np.ndarray], two: list[np.ndarray]) -> bool:
     pairs = zip(one, two, strict=True)
-    return all(x.dtype == y.dtype and x.tobytes() == y.tobytes() for x, y in pairs)
+    return all(x.dtype == y.dtype and same_bytes(x, y) for x, y in pairs)
+
+
+def same_bytes(x: np.ndarray, y: np.ndarray) -> bool:
+    """The same bytes, but for the sign of NaN: where two of them meet, in a lane in which nothing
+    has arrived, the CPU keeps the sign of either.
+    """
+    if x.dtype.itemsize == 1 and x.size % 4:
+        return x.tobytes() == y.tobytes()
+    words, others = (np.frombuffer(one.tobytes(), np.uint32) for one in (x, y))
+    is_nan = (words & 0x7FFFFFFF) > 0x7F800000
+    return np.array_equal(words & ~(is_nan * SIGN), others & ~(is_nan * SIGN))
 
 
 def is_here(target: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import threading
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,14 @@ class Target(NamedTuple):
             llvm.get_process_triple() if self.triple is None else self.triple,
         )
 
+    @property
+    def fuses(self) -> bool:
+        """Has it an instruction for a product and a sum that are rounded once?"""
+        cpu, features, triple = self.whole()
+        if features:
+            return not triple.startswith("x86") or "+fma" in features.split(",")
+        return cpu not in ("x86-64", "x86-64-v2")
+
 
 HERE = Target()
 
@@ -37,13 +46,30 @@ HERE = Target()
 def object_code(text: str, target: Target = HERE) -> bytes:
     """Optimised machine code of LLVM's text."""
     machine = _machine(target)
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(text if target.fuses else _fusing_once(text))
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
     passes = llvm.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
     return machine.emit_object(module)
+
+
+def _fusing_once(text: str) -> str:
+    """The same where fused steps of a vector are long pieces of code: one piece, which is called.
+    Else large programs would take minutes to compile.
+    """
+    found = re.search(r'declare (<.*?>) @"(llvm\.fma\..*?)"\(.*\)', text)
+    if not found:
+        return text
+    vector, name = found.groups()
+    args = ", ".join(f"{vector} %{arg}" for arg in "xyz")
+    once = f"""{found[0]}
+define internal {vector} @fused({args}) noinline {{
+  %sum = call {vector} @"{name}"({args})
+  ret {vector} %sum
+}}"""
+    return text.replace(f'call {vector} @"{name}"', f"call {vector} @fused").replace(found[0], once)
 
 
 def loaded(text: str, target: Target = HERE) -> Any:
