@@ -64,7 +64,7 @@ def make_env(mapping: Any = None, losses: Any = None, delays: Any = None) -> jb.
     return jb.Environment(mapping, losses, jb.FixedDelay(20) if delays is None else delays)
 
 
-def game_of(env: jb.Environment, learner: Any, **sizes: int) -> Any:
+def game_of(env: jb.Environment, learner: Any, **sizes: Any) -> Any:
     """sizes: other boxes and lanes than few, with which a round is compiled more quickly, and still
     chooses how many lanes to look at, in boxes and in lists.
     """
