@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,9 +16,9 @@ from jaxbio import memory as room
 from jaxbio.core import as_arrays, float_dtype
 from jaxbio.engine.backends import choice
 from jaxbio.engine.footprint import CURVE_BYTES, carried, passing, table_bytes, types_of
-from jaxbio.engine.player import Played, Player, compile_player, play_block, play_once, stops_of
+from jaxbio.engine.player import Player, compile_player, play_block, play_once, stops_of
 from jaxbio.engine.rollout import check_players, recorded_rounds
-from jaxbio.engine.round import Game, make_game
+from jaxbio.engine.round import Curve, Game, make_game
 from jaxbio.engine.rules import WORLD
 from jaxbio.engine.sizing import ring_sizes
 from jaxbio.engine.widths import shared_out, widest
@@ -28,6 +29,7 @@ from jaxbio.traces import code_of
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
 KEPT = "fewer rounds= or runs="  # where the curves of all runs do not fit
+LARGE_PAGES = 1 << 22
 KEY_BYTES = 32  # of a run: its number and its key, while they are made
 
 
@@ -83,28 +85,28 @@ def simulate(
     plan = _plan(game, horizon, runs, len(stops), width, workers, backend)
     refuse(plan, memory, KEPT)
     keys = rng.run_keys(seed, np.arange(runs))
-    blocks = [keys[:, first : first + width] for first in range(0, runs, width)]
+    blocks = [slice(first, min(first + width, runs)) for first in range(0, runs, width)]
     players = _players(game, len(blocks), backend)
+    regret, loss = sums = _room(len(Curve._fields), len(points), runs)
 
-    def play(index: int, advance: Advance) -> Played:
+    def play(index: int, advance: Advance) -> dict[str, np.ndarray]:
         device, player = players[index % len(players)]
+        mine = blocks[index]
         with jax.default_device(device):
-            return play_block(player, game, blocks[index], stops, advance)
+            played = play_block(player, game, keys[:, mine], stops, advance)
+        for increments, total in zip(played.curve, sums, strict=True):
+            running_sum(at_recorded(increments, stops, points), out=total[:, mine])
+        return played.info
 
     with bar(runs * horizon, progress) as shown:
         done = dict(in_parallel(play, range(len(blocks)), workers, shown))
     parts = [done[index] for index in range(len(blocks))]
-    info = {name: np.concatenate([part.info[name] for part in parts]) for name in parts[0].info}
+    info = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     checks.flags(info)
-    curves = [jax.tree.map(lambda x: at_recorded(x, stops, points), part.curve) for part in parts]
-
-    def together(pieces: list[np.ndarray]) -> np.ndarray:
-        return running_sum(np.concatenate(pieces, axis=1)).T
-
     return Result(
         rounds=points,
-        regret=together([curve.regret for curve in curves]),
-        loss=together([curve.loss for curve in curves]),
+        regret=regret.T,
+        loss=loss.T,
         info={name: fact for name, fact in info.items() if name not in checks.FLAGS},
         replay=partial(
             _in_precision,
@@ -113,6 +115,12 @@ def simulate(
         ),
         backend=players[0][1].name,
     )
+
+
+def _room(*shape: int) -> np.ndarray:
+    """An array of float64 that is filled quickly: NumPy asks for large pages from 4 MiB on."""
+    size = math.prod(shape)
+    return np.empty(max(size, LARGE_PAGES // 8))[:size].reshape(shape)
 
 
 def _plan(

@@ -205,7 +205,11 @@ def play_once(
             checkpoint(Progress(now, state, pieces))
     named = _formed(player.facts, facts)
     info = {name: _on_host(fact) for name, fact in named.items()}
-    return Played(jax.tree.map(lambda *xs: np.concatenate(xs), *pieces), info)
+    return Played(jax.tree.map(_joined, *pieces), info)
+
+
+def _joined(first: np.ndarray, *more: np.ndarray) -> np.ndarray:
+    return np.concatenate([first, *more]) if more else first
 
 
 def first_call(player: Player, tree: Any, runs: int) -> int:

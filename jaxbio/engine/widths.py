@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxbio.engine.backends.choice import platform
-from jaxbio.engine.backends.llvm import WIDTH
+from jaxbio.engine.backends.layout import WIDTH
 from jaxbio.engine.player import ROUNDS_PER_CALL
 
 ROUNDS_OF_A_BLOCK = 1 << 22  # of all its runs: some 20 ms of play, so that a call costs nothing

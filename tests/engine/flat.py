@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio.engine.arrays import is_small
-from jaxbio.engine.backends.llvm import WIDTH, WORD
+from jaxbio.engine.backends.layout import WIDTH, WORD
 from jaxbio.engine.backends.native import Native
 from jaxbio.engine.game_program import GameProgram, program_of
 

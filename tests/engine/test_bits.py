@@ -17,9 +17,10 @@ import pytest
 import jaxbio as jb
 from jaxbio import rng
 from jaxbio.engine.backends.choice import flattened
-from jaxbio.engine.backends.llvm import WIDTH
+from jaxbio.engine.backends.layout import WIDTH
+from jaxbio.engine.backends.llvm_game import module_of
 from jaxbio.engine.backends.machine_code import Target, object_code
-from jaxbio.engine.backends.native import Native, module_of
+from jaxbio.engine.backends.native import Native
 from jaxbio.engine.round import make_game
 from jaxbio.engine.rules import GAME
 from jaxbio.engine.sizing import ring_sizes

@@ -13,7 +13,20 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from jaxbio.engine.game_program import GameProgram
+from jaxbio.engine.backends.layout import (
+    BYTE,
+    F32,
+    I1,
+    I32,
+    I64,
+    VOID,
+    WIDTH,
+    WORD,
+    Layout,
+    scalar_type,
+    stored_type,
+    vector_type,
+)  # fmt: skip
 from jaxbio.engine.program import (
     BOOL,
     COMPARISONS,
@@ -25,12 +38,7 @@ from jaxbio.engine.program import (
     Value,
 )
 
-WIDTH = 32  # runs of a vector: two registers of the longest kind, so that one hides the other
 AT_ONCE = 8  # runs whose entries in memory are looked up together
-WORD = 4  # bytes of every number in memory; flags take as much
-I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
-F32, BYTE, VOID = ir.FloatType(), ir.IntType(8), ir.VoidType()
-POINTER = ir.PointerType()
 SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 BINARY = {  # integers, floats
     "add": ("add", "fadd"), "sub": ("sub", "fsub"), "mul": ("mul", "fmul"),
@@ -38,39 +46,6 @@ BINARY = {  # integers, floats
     "shl": ("shl", None), "lshr": ("lshr", None), "ashr": ("ashr", None),
 }  # fmt: skip
 INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "abs": "fabs", "fma": "fma"}
-
-
-def scalar_type(dtype: np.dtype) -> ir.Type:
-    return I1 if dtype == BOOL else F32 if dtype.kind == "f" else I32
-
-
-def vector_type(dtype: np.dtype) -> ir.VectorType:
-    return ir.VectorType(scalar_type(dtype), WIDTH)
-
-
-def stored_type(dtype: np.dtype) -> ir.Type:
-    return F32 if dtype.kind == "f" else I32
-
-
-class Layout:
-    """Where the numbers of a program lie: byte offsets, with the runs of a vector side by side."""
-
-    def __init__(self, program: GameProgram) -> None:
-        row = WORD * WIDTH
-        self.number_row = row if program.per_run else WORD
-        self.numbers, end = {}, len(program.numbers.scalars) * self.number_row
-        for memory in program.numbers.memories:
-            end = -(-end // 64) * 64
-            self.numbers[memory], end = end, end + memory.size * self.number_row
-        self.number_bytes = -(-end // 64) * 64
-        self.state, end = {}, len(program.carry.scalars) * row
-        for memory in program.carry.memories:
-            self.state[memory], end = end, end + memory.size * row
-        self.state_bytes = end
-        self.scratch, end = {}, 0
-        for memory in program.scratch:
-            self.scratch[memory], end = end, end + memory.size * row
-        self.scratch_bytes = end
 
 
 class Emitter:
