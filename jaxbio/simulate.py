@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,7 +28,6 @@ from jaxbio.traces import code_of
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
 KEPT = "fewer rounds= or runs="  # where the curves of all runs do not fit
-LARGE_PAGES = 1 << 22
 KEY_BYTES = 32  # of a run: its number and its key, while they are made
 
 
@@ -87,7 +85,7 @@ def simulate(
     keys = rng.run_keys(seed, np.arange(runs))
     blocks = [slice(first, min(first + width, runs)) for first in range(0, runs, width)]
     players = _players(game, len(blocks), backend)
-    regret, loss = sums = _room(len(Curve._fields), len(points), runs)
+    regret, loss = sums = np.empty((len(Curve._fields), len(points), runs))
 
     def play(index: int, advance: Advance) -> dict[str, np.ndarray]:
         device, player = players[index % len(players)]
@@ -115,12 +113,6 @@ def simulate(
         ),
         backend=players[0][1].name,
     )
-
-
-def _room(*shape: int) -> np.ndarray:
-    """An array of float64 that is filled quickly: NumPy asks for large pages from 4 MiB on."""
-    size = math.prod(shape)
-    return np.empty(max(size, LARGE_PAGES // 8))[:size].reshape(shape)
 
 
 def _plan(

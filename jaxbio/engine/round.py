@@ -36,7 +36,18 @@ from jaxbio.ops import Sum, Wide, sum_add, sum_zero, wide_add, wide_value, wide_
 # Boxes of a slot (see `ring`). Most rounds bring at most 5 losses to the busiest of 32 runs; where
 # memory is dear, one box and the lists take half as much.
 BOXES = 5
-LADDER = (3, 5, 16, 64, 256, 1024, 4096, 16384)  # lanes: a round looks at the first that is enough
+LADDER = (
+    3,
+    4,
+    5,
+    8,
+    16,
+    64,
+    256,
+    1024,
+    4096,
+    16384,
+)  # lanes: a round looks at the first that is enough
 
 
 class Facts(NamedTuple):

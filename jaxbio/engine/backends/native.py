@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections import deque
 from typing import Any
 
 import jax
@@ -15,6 +16,9 @@ from jaxbio.engine.backends.llvm_game import module_of
 from jaxbio.engine.backends.machine_code import HERE, Target, loaded
 from jaxbio.engine.game_program import GameProgram
 from jaxbio.engine.program import BOOL
+
+IDLE = 8  # pieces of memory that are kept for the next call, of at most so many bytes:
+KEPT_BYTES = 1 << 24
 
 
 class Native:
@@ -32,6 +36,7 @@ class Native:
         pointers = [ctypes.c_void_p] * 7
         kinds = [*pointers, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_int64]
         self._play = ctypes.CFUNCTYPE(None, *kinds)(address)
+        self.idle: deque[np.ndarray] = deque(maxlen=IDLE)
 
     def fresh(self, runs: int) -> np.ndarray:
         """Memory for what so many runs carry from one call to the next: uint8 [vectors, bytes]."""
@@ -62,21 +67,31 @@ class Native:
         vectors = -(-runs // WIDTH)
         packed = self._packed(numbers, vectors)
         lanes = _in_vectors(keys, vectors, np.uint32)
-        stride = self.layout.state_bytes
-        if state is None:
-            state, stride = aligned(stride), 0
-        scratch = aligned(max(64, self.layout.scratch_bytes))
+        room = self._room()
+        one_state = self.layout.state_bytes
+        carried, stride = (room, 0) if state is None else (state, one_state)
+        scratch = room[one_state:]
         stops = np.ascontiguousarray(stops, np.int32)
-        room = vectors * WIDTH
-        curve = aligned((len(program.outputs), len(stops), room), np.uint32)
-        facts = aligned((len(program.facts), room), np.uint32)
-        pointers = [x.ctypes.data for x in (packed, lanes, state, scratch, curve, facts, stops)]
-        self._play(*pointers, last, len(stops), vectors, stride)
+        curve = aligned((len(program.outputs), len(stops), vectors * WIDTH), np.uint32)
+        facts = aligned((len(program.facts), vectors * WIDTH), np.uint32)
+        arrays = (packed, lanes, carried, scratch, curve, facts, stops)
+        self._play(*(x.ctypes.data for x in arrays), last, len(stops), vectors, stride)
         outputs, found = (
             [_typed(one[..., :runs], dtype) for one, dtype in zip(words, dtypes, strict=True)]
             for words, dtypes in ((curve, program.outputs), (facts, program.facts))
         )
-        return (state if stride else None), outputs, found
+        if len(room) <= KEPT_BYTES:
+            self.idle.append(room)
+        return state, outputs, found
+
+    def _room(self) -> np.ndarray:
+        """Memory for what the runs of one vector carry, then for what a round makes. It holds
+        anything: new pages would cost as much as the play of a short game.
+        """
+        try:
+            return self.idle.pop()
+        except IndexError:
+            return aligned(self.layout.state_bytes + max(64, self.layout.scratch_bytes))
 
     def _packed(self, numbers: list[np.ndarray], vectors: int) -> np.ndarray:
         """The numbers of the game as the code expects them: uint32 words."""
