@@ -134,6 +134,11 @@ def checked_state(learner: Any, state: State, before: State) -> State:
     return after
 
 
+def stored_ticket(ticket: Any) -> Any:
+    """What `act` hands out, as arrays: it may be Python's and NumPy's numbers."""
+    return jax.tree.map(lambda x: jnp.asarray(x).astype(_dtype(x)), ticket)
+
+
 def checked_ticket(learner: Any, ticket: Any, template: Any) -> Any:
     """What `learn` files with a play: the same types as what `act` handed out."""
 

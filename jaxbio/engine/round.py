@@ -197,6 +197,7 @@ def act(game: Game, key: Array, t: Array, state: Any) -> Acted:
     mine = protocol.restored(game.types, state)
     action, ticket = protocol.pair(learner, "act", learner.act(mine, t, u))
     action = protocol.integer_scalar(f"act of {type(learner).__name__}", action)
+    ticket = protocol.stored_ticket(ticket)
     state = protocol.integer_scalar("state of the mapping", env.state(key, t, action))
     loss = env.losses.loss(key, t, state, u_loss)
     loss = protocol.number_scalar("loss of the losses", loss)
