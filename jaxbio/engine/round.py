@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbio import rng
+from jaxbio import checks, rng
 from jaxbio.core import (
     Array,
     Arrivals,
@@ -319,7 +319,8 @@ def summary(game: Game, carry: Carry) -> dict[str, Any]:
         "out_of_range": facts.out_of_range,
         "not_a_number": _has_nan(carry.learner),
     }
-    info |= facts_of(game.learner, protocol.restored(game.types, carry.learner))
+    mine = facts_of(game.learner, protocol.restored(game.types, carry.learner))
+    info |= protocol.checked_facts(game.learner, mine, checks.FLAGS)
     never, switch = game.known.horizon + 1, info["switch_round"]
     # After the last round there is nothing left that a switch could change.
     info["switch_round"] = jnp.where(switch < game.known.horizon, switch, never)

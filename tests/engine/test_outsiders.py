@@ -370,6 +370,17 @@ class Statistics(Outsider):
         return {**new, "sum": new["sum"] + 0.01 * add}, ticket
 
 
+@jb.pytree
+class ComplexField(Outsider):
+    """A complex number among its fields."""
+
+    turn: Any = 0.6 + 0.8j
+
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        angle = jnp.imag(self.turn * jnp.exp(1j * state["count"]))
+        return jnp.argmin(self.means(state) + u * angle), None
+
+
 FLAT = {
     learner.__name__: learner()
     for learner in (
@@ -377,7 +388,7 @@ FLAT = {
         Differentiating, Matrices, PlainNumbers, PlainTickets, BareScalar, Remembering, Statistics,
     )
 }  # fmt: skip
-ONLY_BY_VMAP = {learner.__name__: learner() for learner in (Keys, Solving)}
+ONLY_BY_VMAP = {learner.__name__: learner() for learner in (Keys, Solving, ComplexField)}
 LEARNERS = FLAT | ONLY_BY_VMAP
 
 
