@@ -90,7 +90,13 @@ def as_arrays(tree: Any, library: Any = jnp) -> Any:
 
     def convert(leaf: Any) -> Any:
         on_host = isinstance(leaf, np.ndarray | np.generic | float | int)
-        dtype = np.result_type(leaf) if on_host else jnp.result_type(leaf)
+        try:
+            dtype = np.result_type(leaf) if on_host else jnp.result_type(leaf)
+        except TypeError:
+            raise TypeError(
+                f"a field must hold numbers, but one holds {leaf!r}: declare a field that chooses "
+                "code with jaxbio.static()"
+            ) from None
         if dtype in canonical:  # quickly: a sweep has many of these
             return library.asarray(leaf, canonical[dtype])
         if jnp.issubdtype(dtype, jax.dtypes.prng_key):
@@ -99,6 +105,8 @@ def as_arrays(tree: Any, library: Any = jnp) -> Any:
             return library.asarray(leaf, floating)
         if jnp.issubdtype(dtype, jnp.unsignedinteger):
             return library.asarray(leaf)
+        if jnp.issubdtype(dtype, jnp.complexfloating):
+            return library.asarray(leaf, jnp.result_type(complex))
         return library.asarray(leaf, jnp.int32)
 
     return jax.tree.map(convert, tree)
@@ -185,7 +193,12 @@ def draws_of(learner: Any, num_actions: int) -> Any:
     draws = getattr(learner, "draws", None)
     if draws is None:
         return 1
-    return draws(num_actions) if callable(draws) else draws
+    found = draws(num_actions) if callable(draws) else draws
+    if not isinstance(found, int | np.integer) or found < 1:
+        raise TypeError(
+            f"draws of {type(learner).__name__} must be an integer of at least 1, but got {found!r}"
+        )
+    return int(found)
 
 
 def facts_of(learner: Any, state: State) -> dict[str, Any]:

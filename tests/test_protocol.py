@@ -273,7 +273,47 @@ class LargeInState(Uniform):
         return 2**40
 
 
+@jb.pytree
+class ArrayAsFact(Uniform):
+    def facts(self, state: Any) -> Any:
+        return {"rows": jnp.zeros(4)}
+
+
+@jb.pytree
+class TextAsFact(Uniform):
+    def facts(self, state: Any) -> Any:
+        return {"rows": "four"}
+
+
+@jb.pytree
+class NumberAsFacts(Uniform):
+    def facts(self, state: Any) -> Any:
+        return jnp.float32(4)
+
+
+@jb.pytree
+class FlagAsFact(Uniform):
+    def facts(self, state: Any) -> Any:
+        return {"lost": jnp.int32(4)}
+
+
+@jb.pytree
+class HalfADraw(Uniform):
+    draws = 2.5
+
+
+@jb.pytree
+class TextAsField(Uniform):
+    tuning: Any = "slow"
+
+
 REFUSED = [
+    (ArrayAsFact, r"facts of ArrayAsFact must return scalars, but 'rows' is float32 \[4\]"),
+    (TextAsFact, "facts of TextAsFact must return scalars, but 'rows' is 'four'"),
+    (NumberAsFacts, "facts of NumberAsFacts must return a dict of scalars by name"),
+    (FlagAsFact, "facts of FlagAsFact must not use the name 'lost'"),
+    (HalfADraw, r"draws of HalfADraw must be an integer of at least 1, but got 2\.5"),
+    (TextAsField, r"a field must hold numbers, but one holds 'slow': declare .* jaxbio\.static"),
     (TextAsTicket, r"the ticket of TextAsTicket must be made of scalars, but act handed out 'now'"),
     (NoAction, r"act of NoAction must return an integer scalar.*but it returned None"),
     (LargeInState, r"the state of LargeInState must be made of numbers.*init gave 1099511627776"),

@@ -17,6 +17,7 @@ from jaxbio.engine import elementwise
 from jaxbio.engine.arrays import LARGE, Array, Large, cost, is_small, moved, reads, small
 from jaxbio.engine.jaxprs import check, split_of_scan, weight
 from jaxbio.engine.program import RUN, SHARED, Memory, Value
+from jaxbio.engine.reductions import any_of
 
 if TYPE_CHECKING:
     from jaxbio.engine.flatten import Flattener
@@ -163,49 +164,60 @@ def repeat(flat: Flattener, eqn: Any, operands: list[Array]) -> list[Array]:
     fixed, more = operands[:of_test], operands[of_test : of_test + of_body]
     start = operands[of_test + of_body :]
 
-    def asked(carry: list[Array]) -> Array:
+    def asked(carry: list[Array]) -> list[Array]:
+        """Does the run go on? And, of a loop under a `jax.vmap` of the user's, which rows of it."""
         with _pinned(flat, carry):
-            return flat.evaluate(test, [*fixed, *carry])[0]
+            goes_on = flat.evaluate(test, [*fixed, *carry])[0]
+        if not goes_on.shape:
+            return [goes_on]
+        return [small((), [any_of(flat.arrays, goes_on)]), goes_on]
 
-    def turn(_: Value, carry: list[Array]) -> list[Array]:
-        goes_on, carry = flat.arrays.at_known(carry[0], ()), carry[1:]
-        if goes_on.rate < RUN:
+    flags = 2 if test.jaxpr.outvars[0].aval.shape else 1
+
+    def turn(_: Value, whole: list[Array]) -> list[Array]:
+        goes_on, carry = whole[flags - 1], whole[flags:]
+        if flags == 1 and flat.arrays.at_known(goes_on, ()).rate < RUN:
             new = flat.evaluate(body, [*more, *carry])
         else:
-            with _pinned(flat, carry):  # runs that are done keep what they have
+            with _pinned(flat, [goes_on, *carry]):  # what is done keeps what it has
                 new = flat.evaluate(body, [*more, *carry])
             new = [_chosen(flat, goes_on, a, b) for a, b in zip(new, carry, strict=True)]
-        return [asked(new), *new]
+        return [*asked(new), *new]
 
     with _pinned(flat, [*fixed, *more]):
         found = _looped(
             flat,
             None,
-            [asked(start), *start],
+            [*asked(start), *start],
             turn,
             lambda carry: flat.b.emit("any", flat.arrays.at_known(carry[0], ())),
         )
-    return found[1:]
+    return found[flags:]
 
 
 # --- choices
 
 
-def _chosen(flat: Flattener, condition: Value, new: Array, old: Array) -> Array:
-    """One of two arrays, for each run."""
+def _chosen(flat: Flattener, condition: Array, new: Array, old: Array) -> Array:
+    """One of two arrays, for each run, or for each entry of a condition over their first axes."""
     if new is old:
         return old
     if not isinstance(new, Large) and not isinstance(old, Large):
-        pairs = zip(new.reshape(-1), old.reshape(-1), strict=True)
-        return small(new.shape, [flat.b.emit("select", condition, x, y) for x, y in pairs])
+        flags = np.repeat(flat.arrays.apart(condition), new.size // max(condition.size, 1))
+        triples = zip(flags, new.reshape(-1), old.reshape(-1), strict=True)
+        return small(new.shape, [flat.b.emit("select", *triple) for triple in triples])
+    condition = flat.arrays.for_loops(condition)
 
     def at(index: Any) -> Value:
+        flag = flat.arrays.at(condition, index[: condition.ndim])
         one, two = flat.arrays.at(new, index), flat.arrays.at(old, index)
-        return flat.b.emit("select", condition, one, two)
+        return flat.b.emit("select", flag, one, two)
 
     dtype = new.dtype if isinstance(new, Large) else old.dtype
-    total = 1 + cost(new) + cost(old)
-    seen, elsewhere = reads(new) | reads(old), moved(new) | moved(old)
+    total = 1 + cost(condition) + cost(new) + cost(old)
+    seen = reads(new) | reads(old) | reads(condition)
+    same = condition.shape == new.shape
+    elsewhere = moved(new) | moved(old) | (moved(condition) if same else reads(condition))
     return Large(new.shape, dtype, at, seen, total, moved=elsewhere)
 
 
@@ -223,7 +235,7 @@ def choose(flat: Flattener, eqn: Any, operands: list[Array]) -> list[Array]:
         results = [flat.evaluate(branch, operands) for branch in branches]
     found = results[-1]
     for i in reversed(range(len(branches) - 1)):
-        hit = flat.b.emit("eq", index, flat.arrays.number(i))
+        hit = small((), [flat.b.emit("eq", index, flat.arrays.number(i))])
         found = [_chosen(flat, hit, a, b) for a, b in zip(results[i], found, strict=True)]
     return found
 

@@ -7,6 +7,7 @@ a sentence that says what to return.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio.core import Array, Known, State, draws_of, float_dtype
+from jaxbio.ops import Wide
 from jaxbio.traces import code_of, settings, traced
 
 SENTENCES = {
@@ -134,6 +136,11 @@ def checked_state(learner: Any, state: State, before: State) -> State:
     return after
 
 
+def stored_ticket(ticket: Any) -> Any:
+    """What `act` hands out, as arrays: it may be Python's and NumPy's numbers."""
+    return jax.tree.map(lambda x: jnp.asarray(x).astype(_dtype(x)), ticket)
+
+
 def checked_ticket(learner: Any, ticket: Any, template: Any) -> Any:
     """What `learn` files with a play: the same types as what `act` handed out."""
 
@@ -146,6 +153,21 @@ def checked_ticket(learner: Any, ticket: Any, template: Any) -> Any:
             f"gave {_types_of(template)} and learn returned {_types_of(ticket)}"
         )
     return jax.tree.map(lambda x, like: jnp.asarray(x).astype(like.dtype), ticket, template)
+
+
+def checked_facts(learner: Any, facts: Any, taken: Collection[str]) -> dict[str, Any]:
+    """What `facts` returned: scalars by name. taken: names that mean something else."""
+    who = f"facts of {_name(learner)}"
+    if not isinstance(facts, dict) or not all(isinstance(name, str) for name in facts):
+        raise TypeError(f"{who} must return a dict of scalars by name, but it returned {facts!r}")
+    for name, fact in facts.items():
+        dtype = _dtype(0 if isinstance(fact, Wide) else fact)
+        number = jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_
+        if not number or (not isinstance(fact, Wide) and jnp.shape(fact)):
+            raise TypeError(f"{who} must return scalars, but {name!r} is {_said(fact, dtype)}")
+        if name in taken:
+            raise TypeError(f"{who} must not use the name {name!r}, which tells of an error")
+    return facts
 
 
 def pair(learner: Any, method: str, returned: Any) -> tuple[Any, Any]:

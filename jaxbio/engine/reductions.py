@@ -76,6 +76,12 @@ def _folded(
     return a.fold(shape, [start], lambda i, total: [combine(a.b, name, total[0], entry(i))])[0]
 
 
+def any_of(a: Arrays, flags: Array) -> Value:
+    """Is one of them true?"""
+    shape = list(flags.shape)
+    return _folded(a, "reduce_or", shape, lambda i: a.at(flags, i), BOOL, is_small(shape))
+
+
 def _neutral(name: str, dtype: np.dtype) -> Any:
     """The number that changes nothing."""
     if name in ("reduce_sum", "reduce_or", "reduce_xor"):

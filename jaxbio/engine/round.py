@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbio import rng
+from jaxbio import checks, rng
 from jaxbio.core import (
     Array,
     Arrivals,
@@ -208,6 +208,7 @@ def act(game: Game, key: Array, t: Array, state: Any) -> Acted:
     mine = protocol.restored(game.types, state)
     action, ticket = protocol.pair(learner, "act", learner.act(mine, t, u))
     action = protocol.integer_scalar(f"act of {type(learner).__name__}", action)
+    ticket = protocol.stored_ticket(ticket)
     state = protocol.integer_scalar("state of the mapping", env.state(key, t, action))
     loss = env.losses.loss(key, t, state, u_loss)
     loss = protocol.number_scalar("loss of the losses", loss)
@@ -329,7 +330,8 @@ def summary(game: Game, carry: Carry) -> dict[str, Any]:
         "out_of_range": facts.out_of_range,
         "not_a_number": _has_nan(carry.learner),
     }
-    info |= facts_of(game.learner, protocol.restored(game.types, carry.learner))
+    mine = facts_of(game.learner, protocol.restored(game.types, carry.learner))
+    info |= protocol.checked_facts(game.learner, mine, checks.FLAGS)
     never, switch = game.known.horizon + 1, info["switch_round"]
     # After the last round there is nothing left that a switch could change.
     info["switch_round"] = jnp.where(switch < game.known.horizon, switch, never)

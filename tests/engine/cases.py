@@ -384,6 +384,23 @@ def filled(i: Any, v: Any) -> Any:
     return lax.while_loop(lambda s: s[0] > 0, step, (i, v, v * 2))
 
 
+def bisected(m: Any, y: Any) -> Any:
+    """Loops side by side, each with a number of turns of its own, over rows and a table of them."""
+
+    def one(row: Any, high: Any) -> Any:
+        def step(s: Any) -> Any:
+            turns, low, high, seen = s
+            middle = (low + high) / 2
+            left = middle > row[0]
+            low, high = jnp.where(left, low, middle), jnp.where(left, middle, high)
+            return turns + 1, low, high, seen.at[turns % row.size].add(middle)
+
+        start = jnp.int32(0), jnp.float32(-4), high, row
+        return lax.while_loop(lambda s: (s[2] - s[1] > abs(row[1])) & (s[0] < 20), step, start)
+
+    return jax.vmap(one)(m, 4 + abs(y))
+
+
 def scanned(x: Any, y: Any) -> Any:
     """A scan with a carry, outputs and one output that is thrown away."""
     carry, (sums, _) = lax.scan(lambda c, v: (c + v * y[0], (c, v)), jnp.float32(0), x)
@@ -423,6 +440,12 @@ CONTROL: Cases = {
     "while that all runs leave together": (countdown, (SHARED_INDEX, M, SHARED)),
     "while that writes": (filled, (FEW, V)),
     "while that writes, all runs alike": (filled, (Arg("", "few", False), V)),
+    "whiles side by side": (bisected, (M, X)),
+    "whiles side by side, all runs alike": (bisected, (SHARED_M, SHARED)),
+    "many whiles side by side": (lambda v, w: jax.vmap(newton)(v * w), (V, SHARED_V)),
+    "whiles within": (
+        lambda m: jax.vmap(lambda r: (jax.vmap(newton)(r), newton(r[0])))(m), (M,)
+    ),
     "fori": (lambda v: lax.fori_loop(0, 4, lambda i, s: s + v * i, v), (V,)),
     "fori with bounds": (
         lambda v, i: lax.fori_loop(1, i, lambda j, s: s.at[j].add(s[j - 1]), v), (V, FEW)

@@ -122,6 +122,25 @@ class Searching(Outsider):
 
 
 @jb.pytree
+class SearchingEachArm(Outsider):
+    """Such a loop for every arm, under a vmap of its own."""
+
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        def bound(mean: Any, count: Any) -> Any:
+            def bisect(ends: Any) -> Any:
+                low, high = ends
+                middle = (low + high) / 2
+                above = count * (middle - mean) ** 2 > 2
+                return jnp.where(above, middle, low), jnp.where(above, high, middle)
+
+            start = jnp.float32(-2), mean
+            return lax.while_loop(lambda ends: ends[1] - ends[0] > 0.01 * count, bisect, start)[0]
+
+        bounds = jax.vmap(bound)(self.means(state), 1 + state["count"])
+        return jnp.argmin(bounds * jnp.array([1.0, u, 1 - u])).astype(jnp.int32), None
+
+
+@jb.pytree
 class Indexing(Outsider):
     """Lane by lane, with x[i] and x.at[i]; the ticket is a bool."""
 
@@ -242,6 +261,21 @@ class PlainNumbers(Outsider):
 
 
 @jb.pytree
+class PlainTickets(Outsider):
+    """Python's and NumPy's numbers in the ticket, of several types."""
+
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        return Outsider.act(self, state, t, u)[0], (2.5, {"one": 1}, True, np.float32(0.5), u)
+
+    def learn(self, state: Any, t: Any, play: jb.Play, arrivals: jb.Arrivals) -> Any:
+        new, (half, *others) = Outsider.learn(self, state, t, play, arrivals)
+        lanes = arrivals.play.ticket
+        weight = jnp.where(lanes[2], lanes[0] * lanes[1]["one"] + lanes[3] - lanes[4], 0.0)
+        add = jnp.where(arrivals.due, 0.01 * weight, 0.0).sum()
+        return {**new, "sum": new["sum"] + add * jnp.arange(ACTIONS)}, (half, *others)
+
+
+@jb.pytree
 class BareScalar:
     """The whole state is one integer, and so is the action: a Python number at first."""
 
@@ -336,14 +370,25 @@ class Statistics(Outsider):
         return {**new, "sum": new["sum"] + 0.01 * add}, ticket
 
 
+@jb.pytree
+class ComplexField(Outsider):
+    """A complex number among its fields."""
+
+    turn: Any = 0.6 + 0.8j
+
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        angle = jnp.imag(self.turn * jnp.exp(1j * state["count"]))
+        return jnp.argmin(self.means(state) + u * angle), None
+
+
 FLAT = {
     learner.__name__: learner()
     for learner in (
-        Conditional, Switching, Scanning, Searching, Indexing, Sorting, Nested, Differentiating,
-        Matrices, PlainNumbers, BareScalar, Remembering, Statistics,
+        Conditional, Switching, Scanning, Searching, SearchingEachArm, Indexing, Sorting, Nested,
+        Differentiating, Matrices, PlainNumbers, PlainTickets, BareScalar, Remembering, Statistics,
     )
 }  # fmt: skip
-ONLY_BY_VMAP = {learner.__name__: learner() for learner in (Keys, Solving)}
+ONLY_BY_VMAP = {learner.__name__: learner() for learner in (Keys, Solving, ComplexField)}
 LEARNERS = FLAT | ONLY_BY_VMAP
 
 
