@@ -3,7 +3,7 @@
 from jaxbio import starting, theory  # noqa: F401  starting is to be first, see there
 from jaxbio.compare import compare, compare_points
 from jaxbio.comparison import Comparison, Row
-from jaxbio.core import Arrivals, Known, Learner, Play, pytree, static
+from jaxbio.core import Arrivals, Known, Learner, Play
 from jaxbio.engine.rollout import Record, rollout, trajectory
 from jaxbio.engine.round import Round
 from jaxbio.engine.sizing import ring_sizes
@@ -46,6 +46,7 @@ from jaxbio.learners.ucb import UCB1
 from jaxbio.record import Result
 from jaxbio.simulate import simulate
 from jaxbio.sweep import plan_sweep, sweep
+from jaxbio.trees import pytree, static
 from jaxbio.tune import tune
 from jaxbio.tuned import Tuned
 

@@ -18,7 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbio.core import Scheduled, float_dtype, is_concrete
+from jaxbio.core import Scheduled
+from jaxbio.trees import float_dtype, is_concrete
 
 LONGEST = 200  # letters of a value in a message
 BYTES = bytes | bytearray | memoryview

@@ -44,8 +44,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio.bytecode import Code, read
-from jaxbio.core import is_concrete
 from jaxbio.sources import PACKAGE, decides
+from jaxbio.trees import is_concrete
 
 SPELLED_OUT = 64  # larger arrays are described by their digest
 NAMED = (bool, int, float, str, type(None))

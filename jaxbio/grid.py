@@ -16,7 +16,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from jaxbio import checks, memory
-from jaxbio.core import as_arrays, check_learner, ignores_empty_lanes, pad_learner
+from jaxbio.core import check_learner, ignores_empty_lanes, pad_learner
 from jaxbio.engine.backends.choice import boxes
 from jaxbio.engine.footprint import table_bytes
 from jaxbio.engine.player import form
@@ -25,6 +25,7 @@ from jaxbio.engine.round import Game, is_late, make_game
 from jaxbio.engine.sizing import common_sizes, ring_sizes
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.fingerprint import parts
+from jaxbio.trees import as_arrays
 
 # Dimensions and variables of the result; the facts of the learners are added to them.
 RESERVED = ("learner", "run", "round", "part", "quantile", "regret", "loss", "final_regret",

@@ -12,7 +12,6 @@ import numpy as np
 
 from jaxbio import checks, rng
 from jaxbio import memory as room
-from jaxbio.core import as_arrays, float_dtype
 from jaxbio.engine.backends import choice
 from jaxbio.engine.footprint import CURVE_BYTES, carried, passing, table_bytes, types_of
 from jaxbio.engine.player import Played, Player, compile_player, play_block, play_once, stops_of
@@ -25,6 +24,7 @@ from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.record import Result, at_recorded, running_sum
 from jaxbio.schedule import Plan, refuse
 from jaxbio.traces import code_of
+from jaxbio.trees import as_arrays, float_dtype
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
 KEPT = "fewer rounds= or runs="  # where the curves of all runs do not fit

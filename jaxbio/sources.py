@@ -16,7 +16,7 @@ PACKAGE = "jaxbio"
 # Modules and folders. Closed under imports, but for those that keep, name and compare results.
 DECIDE = (
     "checks", "core", "engine", "environment", "grid", "learners", "moments", "ops", "playing",
-    "record", "rng", "schedule", "sweep", "workers",
+    "record", "rng", "schedule", "sweep", "trees", "workers",
 )  # fmt: skip
 _ROOT = Path(__file__).parent
 

@@ -12,9 +12,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbio.core import float_dtype
 from jaxbio.sources import sources
 from jaxbio.traces import settings
+from jaxbio.trees import float_dtype
 
 # Of a CPU: whether products are added unrounded, and how long vectors are.
 FEATURES = ("fma", "avx", "avx2", "avx512f", "asimd", "sve", "sve2")

@@ -28,10 +28,10 @@ from helpers import float_bits
 
 import jaxbio as jb
 from jaxbio import rng
-from jaxbio.core import as_arrays
 from jaxbio.environment.mappings import SMALL, invert
 from jaxbio.learners.tsallis import hybrid_minimiser
 from jaxbio.ops import argmin_fair, cumulative, pick
+from jaxbio.trees import as_arrays
 
 EPS = 2.0**-24
 HORIZON = 4000

@@ -18,7 +18,8 @@ DRIVERS = (
     "claims", "playing", "dataset", "sweep",
 )  # fmt: skip
 LAYERS = (  # each may import from the layers above it, and from its own where the layer is open
-    ("core", "starting"),
+    ("trees", "starting"),
+    ("core",),
     CODE,
     TOOLS,
     ("environment", "learners"),

@@ -31,7 +31,6 @@ from conftest import AS_USERS
 from jax import lax
 
 import jaxbio as jb
-from jaxbio.core import as_arrays
 from jaxbio.engine import player
 from jaxbio.learners.exp3 import ExponentialTicket, weights
 from jaxbio.ops import (
@@ -46,6 +45,7 @@ from jaxbio.ops import (
     wide_value,
     wide_zero,
 )
+from jaxbio.trees import as_arrays
 
 sim = importlib.import_module("jaxbio.simulate")
 

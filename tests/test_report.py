@@ -17,7 +17,6 @@ import pytest
 import xarray as xr
 
 from jaxbio import cli, netcdf, report
-from jaxbio.core import pytree
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.registry import EXPERIMENTS
 from jaxbio.experiments.verdicts import Verdict, judge
@@ -27,6 +26,7 @@ from jaxbio.learners.registry import make_learner
 from jaxbio.report.choices import _only_judged, variants
 from jaxbio.report.folder import _rebuild, check
 from jaxbio.report.section import VARIANTS, contradictions, load, margin
+from jaxbio.trees import pytree
 
 TINY = Options(horizon=300, runs=4, rounds=30)
 COMMAND = "jaxbio reproduce 4 --horizon 300 --runs 4"

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxbio.core import Play, float_dtype
+from jaxbio.core import Play
 from jaxbio.engine import ring
+from jaxbio.trees import float_dtype
 
 DEPTH, LANES = 64, 40
 HORIZON = jnp.int32(2**30)

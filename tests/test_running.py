@@ -15,7 +15,7 @@ from helpers import BY_VMAP
 
 import jaxbio as jb
 from jaxbio import workers
-from jaxbio.core import float_dtype
+from jaxbio.trees import float_dtype
 
 ENV = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(5))
 

@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbio.core import Array, Known, State, draws_of, float_dtype
+from jaxbio.core import Array, Known, State, draws_of
 from jaxbio.traces import code_of, settings, traced
+from jaxbio.trees import float_dtype
 
 SENTENCES = {
     "act": "act must return an action and a ticket (None if it needs none)",

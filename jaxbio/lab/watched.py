@@ -7,22 +7,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbio import checks
-from jaxbio.core import (
-    Array,
-    Arrivals,
-    Known,
-    Play,
-    Ticket,
-    check_learner,
-    draws_of,
-    facts_of,
-    float_dtype,
-    pytree,
-    set_field,
-)
+from jaxbio.core import Array, Arrivals, Known, Play, Ticket, check_learner, draws_of, facts_of
 from jaxbio.environment.environment import Environment
 from jaxbio.learners.metabio import MetaBIO, MetaBIOState, feed_lanes
 from jaxbio.ops import Sum, count_by, means_value, sum_add, sum_zero
+from jaxbio.trees import float_dtype, pytree, set_field
 
 
 class WatchedState(NamedTuple):
