@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jaxbio import files
+from jaxbio.storage import atomic
 
 BEAT = 2.0  # seconds between two signs of life
 SILENCE = 30.0  # seconds after which a process counts as dead
@@ -27,7 +27,7 @@ class Claims:
         self.beating = threading.Thread(target=self._beat, daemon=True)
 
     def __enter__(self) -> Claims:
-        files.make_folder(self.folder)
+        atomic.make_folder(self.folder)
         self._sign(self.index).touch()
         self.beating.start()
         return self
@@ -40,17 +40,17 @@ class Claims:
     def take(self, block: int) -> bool:
         """Claim a block. False where it is another's that lives."""
         mine = str(self.index).encode()
-        if files.create(self._file(block), mine):
+        if atomic.create(self._file(block), mine):
             return True
         try:
-            owner = int(files.read(self._file(block)))
+            owner = int(atomic.read(self._file(block)))
         except FileNotFoundError:  # given back at this moment
             return self.take(block)
         except ValueError:  # left empty or torn, by a machine that failed
             owner = self.index
         if owner != self.index and self._lives(owner):
             return False
-        files.write(self._file(block), mine)
+        atomic.write(self._file(block), mine)
         return True
 
     def give_back(self, block: int) -> None:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import shtab
 
-from jaxbio import __version__, checks, netcdf, starting
+from jaxbio import __version__, checks, starting
 from jaxbio.commands import (
     advise,
     beyond,
@@ -47,6 +47,7 @@ from jaxbio.lab.regimes import play_delays, play_regimes
 from jaxbio.lab.series import VALUES
 from jaxbio.learners.exp3 import TUNINGS
 from jaxbio.simulate import simulate
+from jaxbio.storage import netcdf
 from jaxbio.tune import tune
 
 USAGE, INTERRUPTED, UNREAD = 2, 130, 141

@@ -15,7 +15,7 @@ from jaxbio.grid import HORIZON, Grid
 from jaxbio.moments import Moments, merged
 from jaxbio.playing import Kept
 from jaxbio.schedule import Block, Job
-from jaxbio.surroundings import surroundings
+from jaxbio.storage.provenance import surroundings
 
 MOMENTS = {
     "regret_mean": "mean",

@@ -15,16 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm.auto import tqdm
 
-from jaxbio import checks, memory
+from jaxbio import checks
+from jaxbio.checks import memory
 from jaxbio.core import check_learner, ignores_empty_lanes, pad_learner
 from jaxbio.engine.backends.choice import boxes
+from jaxbio.engine.code.fingerprint import parts
 from jaxbio.engine.footprint import table_bytes
 from jaxbio.engine.player import form
 from jaxbio.engine.rollout import check_players
 from jaxbio.engine.round import Game, is_late, make_game
 from jaxbio.engine.sizing import common_sizes, ring_sizes
 from jaxbio.environment.environment import MAX_HORIZON, Environment
-from jaxbio.fingerprint import parts
 from jaxbio.trees import as_arrays
 
 # Dimensions and variables of the result; the facts of the learners are added to them.

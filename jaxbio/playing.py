@@ -26,7 +26,7 @@ from jaxbio.engine.round import Curve
 from jaxbio.moments import Moments, moments
 from jaxbio.record import at_recorded, running_sum
 from jaxbio.schedule import Block, Job, game_of_block
-from jaxbio.store import Store
+from jaxbio.storage.store import Store
 from jaxbio.workers import Advance, OutOfTime, bar, in_parallel
 
 LOOK = 1.0  # seconds between two looks at what other processes have saved

@@ -27,8 +27,9 @@ from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from PIL import Image
 
-from jaxbio import checks, files
+from jaxbio import checks
 from jaxbio.record import Result
+from jaxbio.storage import atomic
 
 DPI = 160
 SCALES = ("linear", "log")
@@ -466,7 +467,7 @@ def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png", "pdf")) -> l
         if kind == "png":
             _save_png(figure, path)
         else:
-            with rc_context({"pdf.fonttype": 42}), files.aside(path) as scratch:
+            with rc_context({"pdf.fonttype": 42}), atomic.aside(path) as scratch:
                 figure.savefig(scratch, format=kind, metadata={"CreationDate": None})
         saved.append(path)
     return saved
@@ -478,7 +479,7 @@ def save_as(figure: Figure, path: Path) -> None:
         save(figure, path.with_suffix(""), [path.suffix[1:]])
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    with files.aside(path) as scratch:
+    with atomic.aside(path) as scratch:
         figure.savefig(scratch, format=path.suffix[1:], dpi=DPI)
 
 
@@ -496,7 +497,7 @@ def _save_png(figure: Figure, path: Path) -> None:
         palette, indices = _few_colours(pixels)
         image = Image.fromarray(indices, "P")
         image.putpalette(palette.tobytes())
-    with files.aside(path) as scratch:
+    with atomic.aside(path) as scratch:
         image.save(scratch, format="PNG", dpi=(DPI, DPI))
 
 

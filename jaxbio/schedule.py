@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbio import checks, memory, rng
+from jaxbio import checks, rng
+from jaxbio.checks import memory
 from jaxbio.engine.footprint import carried, passing, table_bytes, types_of
 from jaxbio.engine.player import stack, stops_of
 from jaxbio.engine.rollout import recorded_rounds

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio import checks, rng
-from jaxbio import memory as room
+from jaxbio.checks import memory as room
 from jaxbio.engine.backends import choice
+from jaxbio.engine.code.traces import code_of
 from jaxbio.engine.footprint import CURVE_BYTES, carried, passing, table_bytes, types_of
 from jaxbio.engine.player import Played, Player, compile_player, play_block, play_once, stops_of
 from jaxbio.engine.rollout import check_players, recorded_rounds
@@ -23,7 +24,6 @@ from jaxbio.engine.widths import shared_out, widest
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.record import Result, at_recorded, running_sum
 from jaxbio.schedule import Plan, refuse
-from jaxbio.traces import code_of
 from jaxbio.trees import as_arrays, float_dtype
 from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 

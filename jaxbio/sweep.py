@@ -16,10 +16,10 @@ import xarray as xr
 from tqdm.auto import tqdm
 
 from jaxbio import checks, rng
-from jaxbio import memory as room
+from jaxbio.checks import memory as room
 from jaxbio.dataset import label
 from jaxbio.engine.backends import choice
-from jaxbio.fingerprint import digest
+from jaxbio.engine.code.fingerprint import digest
 from jaxbio.grid import Grid, Group, Outline, describe, group, make_grid
 from jaxbio.playing import play_all
 from jaxbio.schedule import (
@@ -35,8 +35,8 @@ from jaxbio.schedule import (
     refuse,
     refuse_outline,
 )
-from jaxbio.store import Store, checked_path
-from jaxbio.surroundings import surroundings
+from jaxbio.storage.provenance import surroundings
+from jaxbio.storage.store import Store, checked_path
 from jaxbio.workers import number_of_workers
 
 FORMAT = 4

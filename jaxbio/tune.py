@@ -21,10 +21,10 @@ import numpy as np
 
 from jaxbio import checks, rng
 from jaxbio.compare import compare
+from jaxbio.engine.code.fingerprint import parts
 from jaxbio.environment.environment import MAX_HORIZON, Environment
-from jaxbio.fingerprint import parts
-from jaxbio.store import Store
-from jaxbio.surroundings import surroundings
+from jaxbio.storage.provenance import surroundings
+from jaxbio.storage.store import Store
 from jaxbio.sweep import sweep
 from jaxbio.trees import float_dtype
 from jaxbio.tuned import START, TUNED, Step, Tuned

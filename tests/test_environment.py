@@ -323,7 +323,7 @@ def test_a_table_without_room_is_refused_before_it_is_made(
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("allocated")
 
-    monkeypatch.setattr("jaxbio.memory.free_memory", lambda: 2e9)
+    monkeypatch.setattr("jaxbio.checks.memory.free_memory", lambda: 2e9)
     for function in ("arange", "full", "ones", "zeros", "tile", "stack"):
         monkeypatch.setattr(np, function, never)
     with pytest.raises(

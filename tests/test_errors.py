@@ -1322,7 +1322,7 @@ def test_sizes_cannot_be_traced(name: str) -> None:
 
 
 def test_one_run_without_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxbio.memory.free_memory", lambda: 1e9)
+    monkeypatch.setattr("jaxbio.checks.memory.free_memory", lambda: 1e9)
     with pytest.raises(MemoryError, match="a trajectory of 1,000,000,000 rounds takes"):
         jb.trajectory(world(), jb.UCB1(), 0, 10**9)
     with pytest.raises(MemoryError, match="a world of 1,000,000,000 rounds takes"):

@@ -331,7 +331,7 @@ def test_a_figure_is_there_whole_or_not_at_all(
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("jaxbio.files.os.fsync", full)
+    monkeypatch.setattr("jaxbio.storage.atomic.os.fsync", full)
     with pytest.raises(OSError, match=name) as caught:
         plot.save_as(figure, tmp_path / name)
     assert caught.value.errno == errno.ENOSPC

@@ -25,11 +25,11 @@ import optax
 import pytest
 
 import jaxbio as jb
-from jaxbio import memory
-from jaxbio import sources as code
-from jaxbio import surroundings as around
-from jaxbio.bytecode import constant
-from jaxbio.fingerprint import parts, refuse_unknown
+from jaxbio.checks import memory
+from jaxbio.engine.code import sources as code
+from jaxbio.engine.code.bytecode import constant
+from jaxbio.engine.code.fingerprint import parts, refuse_unknown
+from jaxbio.storage import provenance as around
 
 
 def made(code: str, **names: Any) -> dict[str, Any]:

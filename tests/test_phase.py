@@ -15,12 +15,12 @@ from matplotlib.patches import Polygon
 from utility_oracle import final_regret, log_ratio
 
 import jaxbio as jb
-from jaxbio import netcdf
 from jaxbio.figures.phase import phase as draw_phase
 from jaxbio.lab.contestants import wrappers
 from jaxbio.lab.families import drawn, utility
 from jaxbio.lab.phase import helpful_delays, line_of, phase_diagram, ratios, undecided
 from jaxbio.plot import Look
+from jaxbio.storage import netcdf
 
 # --- ratios
 

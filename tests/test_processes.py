@@ -36,7 +36,7 @@ from sweeping import (
 
 from jaxbio import claims
 from jaxbio.claims import Claims
-from jaxbio.store import Store
+from jaxbio.storage.store import Store
 
 
 @pytest.fixture(scope="module")

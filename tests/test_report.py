@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from jaxbio import cli, netcdf, report
+from jaxbio import cli, report
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.registry import EXPERIMENTS
 from jaxbio.experiments.verdicts import Verdict, judge
@@ -26,6 +26,7 @@ from jaxbio.learners.registry import make_learner
 from jaxbio.report.choices import _only_judged, variants
 from jaxbio.report.folder import _rebuild, check
 from jaxbio.report.section import VARIANTS, contradictions, load, margin
+from jaxbio.storage import netcdf
 from jaxbio.trees import pytree
 
 TINY = Options(horizon=300, runs=4, rounds=30)
@@ -375,7 +376,7 @@ def test_a_full_disk_is_named_and_leaves_the_report_as_it_was(
     folder = written[0]
     before = (folder / "report.md").read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr("jaxbio.files.os.fsync", full)
+        patched.setattr("jaxbio.storage.atomic.os.fsync", full)
         with pytest.raises(OSError, match=r"No space left on device: .*report\.md"):
             _rebuild(folder)
     assert (folder / "report.md").read_bytes() == before

@@ -212,7 +212,7 @@ def test_more_recorded_rounds_than_there_are_are_all_rounds() -> None:
 
 
 def test_more_rounds_than_can_be_recorded_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxbio.memory.free_memory", lambda: 1e9)
+    monkeypatch.setattr("jaxbio.checks.memory.free_memory", lambda: 1e9)
     with pytest.raises(MemoryError, match=r"rounds=1,000,000,000 takes .* use fewer rounds="):
         jb.simulate(ENV, jb.UCB1(), horizon=10**9, rounds=10**9, progress=False)
 

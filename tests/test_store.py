@@ -23,10 +23,10 @@ import pytest
 from sweeping import BLOCKS, SMALL, blocks_in, same, small, small_alone, utility
 
 import jaxbio as jb
-from jaxbio import files
 from jaxbio.engine import player
 from jaxbio.grid import describe, make_grid
-from jaxbio.store import Store, checked_path, part
+from jaxbio.storage import atomic
+from jaxbio.storage.store import Store, checked_path, part
 
 playing: Any = sys.modules["jaxbio.playing"]
 
@@ -588,7 +588,7 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for place, name, broken in ((files, "open", Full), (os, "fsync", full)):
+    for place, name, broken in ((atomic, "open", Full), (os, "fsync", full)):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, broken, raising=False)
             with pytest.raises(OSError, match=r"No space left .*blocks/0000002\.npz'"):
@@ -617,14 +617,14 @@ def test_of_two_different_sweeps_only_one_gets_a_new_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other has written its settings after this one found none."""
-    create = files.create
+    create = atomic.create
 
     def late(file: Path, content: bytes) -> bool:
-        monkeypatch.setattr(files, "create", create)
+        monkeypatch.setattr(atomic, "create", create)
         Store(tmp_path, {"seed": 1})
         return create(file, content)
 
-    monkeypatch.setattr(files, "create", late)
+    monkeypatch.setattr(atomic, "create", late)
     with pytest.raises(ValueError, match="seed: was 1, now 2"):
         Store(tmp_path, {"seed": 2})
     assert json.loads((tmp_path / "settings.json").read_bytes()) == {"seed": 1}

@@ -19,7 +19,7 @@ from jaxbio.lab import adversaries
 from jaxbio.lab import regimes as lab_regimes
 from jaxbio.lab.advise import Advice
 from jaxbio.lab.regimes import DIFFERENCES
-from jaxbio.store import Store
+from jaxbio.storage.store import Store
 
 lab_phase = importlib.import_module("jaxbio.lab.phase")
 FAMILY = """

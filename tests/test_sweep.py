@@ -20,14 +20,15 @@ import xarray as xr
 from sweeping import BLOCKS, HERE, SMALL, is_played_alike, same, small, small_alone, utility
 
 import jaxbio as jb
-from jaxbio import dataset, netcdf
+from jaxbio import dataset
 from jaxbio.engine.round import begin
 from jaxbio.engine.widths import ROUNDS_OF_A_BLOCK
 from jaxbio.grid import group, make_grid
 from jaxbio.moments import merged, moments
 from jaxbio.playing import _Tally
 from jaxbio.schedule import Job, cut, make_blocks
-from jaxbio.store import Store
+from jaxbio.storage import netcdf
+from jaxbio.storage.store import Store
 
 COMPILED: list[str] = []
 

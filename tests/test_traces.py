@@ -19,8 +19,8 @@ from helpers import BY_VMAP
 
 import jaxbio as jb
 from jaxbio.engine import player
+from jaxbio.engine.code.traces import code_of
 from jaxbio.engine.rules import Rules
-from jaxbio.traces import code_of
 
 HEAD = """
 import functools, jax, jax.numpy as jnp, numpy as np, jaxbio as jb

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxbio import checks, memory, theory
+from jaxbio import checks, theory
+from jaxbio.checks import memory
 from jaxbio.commands import specs
 from jaxbio.environment.delays import realised_delays
 

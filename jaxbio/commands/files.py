@@ -16,8 +16,8 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbio import netcdf
-from jaxbio.files import SCRATCH
+from jaxbio.storage import netcdf
+from jaxbio.storage.atomic import SCRATCH
 from jaxbio.workers import number_of_workers
 
 LONGEST = 100  # letters of a name; file systems take 255 with what comes before and after

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from jaxbio import checks
+from jaxbio.engine.code.fingerprint import digest, parts
 from jaxbio.environment.delays import FixedDelay, GeometricDelay, LaplaceDelay, UniformDelay
 from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
-from jaxbio.fingerprint import digest, parts
 from jaxbio.lab.families import FAMILIES
 from jaxbio.learners.registry import make_learner
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio.core import Array, Known, State, draws_of
-from jaxbio.traces import code_of, settings, traced
+from jaxbio.engine.code.traces import code_of, settings, traced
 from jaxbio.trees import float_dtype
 
 SENTENCES = {

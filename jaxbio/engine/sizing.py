@@ -8,7 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbio import checks, memory
+from jaxbio import checks
+from jaxbio.checks import memory
 from jaxbio.engine import ring
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 from jaxbio.trees import host, is_concrete

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbio import checks, memory, rng
+from jaxbio import checks, rng
+from jaxbio.checks import memory
 from jaxbio.core import Array, Delays, Losses, Mapping
 from jaxbio.environment.mappings import TableMapping
 from jaxbio.ops import select

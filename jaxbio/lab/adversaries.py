@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from jaxbio import rng
-from jaxbio.store import part
+from jaxbio.storage.store import part
 from jaxbio.sweep import sweep
 from jaxbio.workers import bar
 

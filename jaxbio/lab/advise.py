@@ -24,7 +24,7 @@ from jaxbio.environment.environment import Environment
 from jaxbio.lab.contestants import contestants, is_robust
 from jaxbio.lab.families import FAMILY, family_of, problem
 from jaxbio.statistics import RESAMPLES
-from jaxbio.store import part
+from jaxbio.storage.store import part
 from jaxbio.sweep import sweep
 from jaxbio.workers import OutOfTime, time_limit
 

@@ -24,7 +24,7 @@ from jaxbio.lab.intervals import judged, of_mean, of_quantile, of_share
 from jaxbio.lab.lemmas import LEMMAS, Lemma, Terms
 from jaxbio.lab.theorems import EXPECTATIONS, GUARANTEES, Expectation, Guarantee
 from jaxbio.lab.watched import watched
-from jaxbio.store import part
+from jaxbio.storage.store import part
 from jaxbio.sweep import sweep
 
 MEAN_RUNS = 1_000  # a mean needs fewer runs than a far quantile, and Tsallis-INF is slower

@@ -23,7 +23,7 @@ from jaxbio.environment.environment import Environment
 from jaxbio.lab.contestants import wrappers
 from jaxbio.lab.families import FAMILY, family_of, problem
 from jaxbio.statistics import CONFIDENCE, student_reach
-from jaxbio.store import part
+from jaxbio.storage.store import part
 from jaxbio.sweep import sweep
 
 SIZES = (8, 16, 32, 64, 128)  # state counts up to each of these share arrays of one size

@@ -24,7 +24,7 @@ from jaxbio.lab.adversaries import RUNS_PER_INSTANCE, play_instances
 from jaxbio.lab.intervals import of_mean
 from jaxbio.lab.series import HORIZON, VALUES, Series, default_series, learner
 from jaxbio.statistics import student_reach
-from jaxbio.store import part
+from jaxbio.storage.store import part
 from jaxbio.sweep import sweep
 
 

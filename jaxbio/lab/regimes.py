@@ -26,7 +26,7 @@ from jaxbio.environment.mappings import StochasticMapping, TableMapping
 from jaxbio.lab.adversaries import play_instances
 from jaxbio.lab.contestants import contestants, robust, uniform_play
 from jaxbio.lab.intervals import of_mean
-from jaxbio.store import part
+from jaxbio.storage.store import part
 from jaxbio.sweep import sweep
 
 TURN = 0.4  # the share of the horizon after which adversarial losses turn

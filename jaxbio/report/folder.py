@@ -11,14 +11,14 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbio import files, netcdf
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.verdicts import Verdict
 from jaxbio.figures import drawings, save_all
 from jaxbio.report import page, text
 from jaxbio.report.choices import Sensitivity
 from jaxbio.report.section import Picture, Section, labelled, load, save
-from jaxbio.surroundings import versions
+from jaxbio.storage import atomic, netcdf
+from jaxbio.storage.provenance import versions
 
 
 def write(
@@ -89,7 +89,7 @@ def _rebuild(folder: Path) -> list[Path]:
     """report.md and report.html from every experiment in the folder."""
     written = _pages(read(folder), folder)
     for name, content in written.items():
-        files.write(folder / name, content.encode())
+        atomic.write(folder / name, content.encode())
     return [folder / name for name in written]
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxbio import files
 from jaxbio.experiments.verdicts import Verdict
 from jaxbio.report import reading
 from jaxbio.report.choices import Sensitivity
+from jaxbio.storage import atomic
 
 OUTCOMES = ("yes", "no", "undecided")
 VARIANTS = ("light", "dark", "light-narrow", "dark-narrow", "light-pdf", "dark-pdf")
@@ -44,7 +44,7 @@ class Section:
 
 
 def save(section: Section, path: Path) -> Path:
-    files.write(path, (json.dumps(dataclasses.asdict(section), indent=1) + "\n").encode())
+    atomic.write(path, (json.dumps(dataclasses.asdict(section), indent=1) + "\n").encode())
     return path
 
 

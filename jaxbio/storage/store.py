@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxbio import files
 from jaxbio.checks import shown
-from jaxbio.fingerprint import refuse_unknown
+from jaxbio.engine.code.fingerprint import refuse_unknown
+from jaxbio.storage import atomic
 
 HEADER = "header"
 MANIFEST = "settings.json"
@@ -87,16 +87,16 @@ class Store:
         self.contents = contents
         text = json.dumps(self.settings, sort_keys=True)
         self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
-        files.make_folder(self.path)
+        atomic.make_folder(self.path)
         manifest = self.path / MANIFEST
         if not manifest.exists():
             self._refuse_strangers()
-            files.create(manifest, json.dumps(self.settings, indent=1).encode())
+            atomic.create(manifest, json.dumps(self.settings, indent=1).encode())
         self._compare(manifest)
         for folder in (self.blocks, self.unfinished):
-            files.make_folder(folder)
+            atomic.make_folder(folder)
         for folder in (self.path, self.blocks, self.unfinished, self.claims):
-            files.remove_leftovers(folder)
+            atomic.remove_leftovers(folder)
 
     @property
     def blocks(self) -> Path:
@@ -132,7 +132,7 @@ class Store:
             )
 
     def _compare(self, manifest: Path) -> None:
-        content = files.read(manifest)
+        content = atomic.read(manifest)
         try:
             found = json.loads(content)
             if not isinstance(found, dict):
@@ -191,7 +191,7 @@ class Store:
 
     def save(self, block: int, arrays: dict[str, np.ndarray]) -> None:
         """Keep a finished block."""
-        files.write(self._file(block), self._packed(block, arrays))
+        atomic.write(self._file(block), self._packed(block, arrays))
         self.progress_file(block).unlink(missing_ok=True)
 
     def load(self, block: int) -> dict[str, np.ndarray]:
@@ -204,7 +204,7 @@ class Store:
 
     def save_progress(self, block: int, arrays: dict[str, np.ndarray]) -> None:
         """Keep the state of a block on its way."""
-        files.write(self.progress_file(block), self._packed(block, arrays))
+        atomic.write(self.progress_file(block), self._packed(block, arrays))
 
     def load_progress(self, block: int) -> dict[str, np.ndarray] | None:
         """The state of a block on its way, if there is one."""
@@ -228,7 +228,7 @@ class Store:
         self, file: Path, block: int, only: list[str] | None = None
     ) -> dict[str, np.ndarray]:
         # Read before it is parsed: a disk that fails is another error than a file that is torn.
-        return self._check_header(file, _parsed(file, files.read(file), only), block)
+        return self._check_header(file, _parsed(file, atomic.read(file), only), block)
 
     def _check_header(
         self, file: Path, arrays: dict[str, np.ndarray], block: int

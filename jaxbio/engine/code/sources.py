@@ -18,7 +18,7 @@ DECIDE = (
     "checks", "core", "engine", "environment", "grid", "learners", "moments", "ops", "playing",
     "record", "rng", "schedule", "sweep", "trees", "workers",
 )  # fmt: skip
-_ROOT = Path(__file__).parent
+_ROOT = Path(__file__).parents[2]
 
 
 def decides(module: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 import jax
 
-from jaxbio.fingerprint import HOLE, Reader, digest, parts
+from jaxbio.engine.code.fingerprint import HOLE, Reader, digest, parts
 
 
 class _Recent(OrderedDict[Any, Any]):

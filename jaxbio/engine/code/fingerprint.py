@@ -43,8 +43,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbio.bytecode import Code, read
-from jaxbio.sources import PACKAGE, decides
+from jaxbio.engine.code.bytecode import Code, read
+from jaxbio.engine.code.sources import PACKAGE, decides
 from jaxbio.trees import is_concrete
 
 SPELLED_OUT = 64  # larger arrays are described by their digest

@@ -12,8 +12,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbio.sources import sources
-from jaxbio.traces import settings
+from jaxbio.engine.code.sources import sources
+from jaxbio.engine.code.traces import settings
 from jaxbio.trees import float_dtype
 
 # Of a CPU: whether products are added unrounded, and how long vectors are.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbio import files
+from jaxbio.storage import atomic
 
 
 def save(data: xr.Dataset, path: Path) -> Path:
@@ -16,9 +16,9 @@ def save(data: xr.Dataset, path: Path) -> Path:
 
     The file is there when it is whole: one of that name stays as it was until then.
     """
-    files.make_folder(path.parent)
-    files.remove_leftovers(path.parent)
-    with files.aside(path) as scratch:
+    atomic.make_folder(path.parent)
+    atomic.remove_leftovers(path.parent)
+    with atomic.aside(path) as scratch:
         holdable(data).to_netcdf(scratch, engine="scipy")
     return path
 
