@@ -1,8 +1,10 @@
 """jaxbio: delayed bandits with intermediate observations, many games side by side in JAX."""
 
 from jaxbio import starting, theory  # noqa: F401  starting is to be first, see there
-from jaxbio.compare import compare, compare_points
-from jaxbio.comparison import Comparison, Row
+from jaxbio.analysis.compare import compare, compare_points
+from jaxbio.analysis.comparison import Comparison, Row
+from jaxbio.analysis.tune import tune
+from jaxbio.analysis.tuned import Tuned
 from jaxbio.core import Arrivals, Known, Learner, Play
 from jaxbio.engine.rollout import Record, rollout, trajectory
 from jaxbio.engine.round import Round
@@ -43,12 +45,10 @@ from jaxbio.learners.restarting import Restarting
 from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
-from jaxbio.record import Result
-from jaxbio.simulate import simulate
-from jaxbio.sweep import plan_sweep, sweep
+from jaxbio.sweeps.result import Result
+from jaxbio.sweeps.simulate import simulate
+from jaxbio.sweeps.sweep import plan_sweep, sweep
 from jaxbio.trees import pytree, static
-from jaxbio.tune import tune
-from jaxbio.tuned import Tuned
 
 __version__ = "0.1.0"
 

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import shtab
 
 from jaxbio import __version__, checks, starting
+from jaxbio.analysis.tune import tune
 from jaxbio.commands import (
     advise,
     beyond,
@@ -46,9 +47,8 @@ from jaxbio.lab.rates import measure_rates
 from jaxbio.lab.regimes import play_delays, play_regimes
 from jaxbio.lab.series import VALUES
 from jaxbio.learners.exp3 import TUNINGS
-from jaxbio.simulate import simulate
 from jaxbio.storage import netcdf
-from jaxbio.tune import tune
+from jaxbio.sweeps.simulate import simulate
 
 USAGE, INTERRUPTED, UNREAD = 2, 130, 141
 PICTURES = (".png", ".pdf", ".svg")

@@ -28,8 +28,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from PIL import Image
 
 from jaxbio import checks
-from jaxbio.record import Result
 from jaxbio.storage import atomic
+from jaxbio.sweeps.result import Result
 
 DPI = 160
 SCALES = ("linear", "log")

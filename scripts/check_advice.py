@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import jaxbio as jb
-from jaxbio.comparison import Comparison
+from jaxbio.analysis.comparison import Comparison
 from jaxbio.lab.contestants import ROBUST, contestants
 
 Table = tuple[np.ndarray, np.ndarray]  # P [K, S], theta [S]

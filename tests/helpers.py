@@ -62,7 +62,7 @@ def with_boxes(boxes: int, patch: pytest.MonkeyPatch) -> list[Any]:
         games.append(make_game(*args, **{**options, "boxes": boxes}))
         return games[-1]
 
-    patch.setattr(sys.modules["jaxbio.simulate"], "make_game", made)
+    patch.setattr(sys.modules["jaxbio.sweeps.simulate"], "make_game", made)
     return games
 
 

@@ -175,7 +175,7 @@ def _watch(hold: tuple[int, str] | None, begun: str | None) -> tuple[list[int], 
     """Lists that will hold the blocks saved and the device of each block."""
     from jaxbio.storage.store import Store
 
-    module: Any = sys.modules["jaxbio.playing"]
+    module: Any = sys.modules["jaxbio.sweeps.execute"]
     saved: list[int] = []
     devices: dict[int, str] = {}
     save, play_one, play_block = Store.save, module._play_one, module.play_block

@@ -20,7 +20,7 @@ from jaxbio.lab.advise import LEVEL, LOOKS, _advice, advise
 from jaxbio.lab.contestants import contestants, is_robust
 from jaxbio.lab.families import FAMILIES, drawn
 from jaxbio.plot import Look
-from jaxbio.workers import OutOfTime
+from jaxbio.sweeps.workers import OutOfTime
 
 commands_advise = importlib.import_module("jaxbio.commands.advise")
 lab_advise = importlib.import_module("jaxbio.lab.advise")
@@ -292,7 +292,7 @@ def test_advice_goes_on_where_it_was_interrupted(
     given = problem(seconds=600, looks=2, first=8, store=tmp_path)
     given["learners"] = {"one": jb.DAdaExp3(), "other": jb.DAdaExp3()}
     first = advise(**given)
-    monkeypatch.setattr(importlib.import_module("jaxbio.playing"), "play_block", None)
+    monkeypatch.setattr(importlib.import_module("jaxbio.sweeps.execute"), "play_block", None)
     assert advise(**given).overall == first.overall
 
 

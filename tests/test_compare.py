@@ -13,8 +13,8 @@ import scipy.stats
 import xarray as xr
 
 import jaxbio as jb
-from jaxbio import statistics
-from jaxbio.comparison import Comparison, Row
+from jaxbio.analysis import statistics
+from jaxbio.analysis.comparison import Comparison, Row
 
 RUNS = 40
 Z = 4.5  # a correct estimate is farther off than this with probability 7e-6

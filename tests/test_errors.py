@@ -1259,7 +1259,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it 
 imported = builtins.__import__
 
 def interrupting(name, *rest, **more):
-    if name == "jaxbio.compare":  # in the middle of the package
+    if name == "jaxbio.analysis.compare":  # in the middle of the package
         builtins.__import__ = imported
         os.kill(os.getpid(), signal.SIGINT)
     return imported(name, *rest, **more)

@@ -26,7 +26,8 @@ from PIL import Image
 
 import jaxbio as jb
 from jaxbio import plot, theory
-from jaxbio.compare import compare
+from jaxbio.analysis.compare import compare
+from jaxbio.analysis.tuned import Step, Tuned
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.registry import EXPERIMENTS
 from jaxbio.figures import drawings, outstanding, save_all, tuning
@@ -35,7 +36,6 @@ from jaxbio.figures.gallery import Drawing
 from jaxbio.figures.waiting import WITHOUT
 from jaxbio.learners.ucb import UCB1
 from jaxbio.plot import DARK, LEARNER_COLOURS, LIGHT, REGISTERED, Look, colours, spread
-from jaxbio.tuned import Step, Tuned
 
 TINY = Options(horizon=300, runs=4, rounds=30)
 LOOKS = [Look(LIGHT), Look(DARK, narrow=True)]

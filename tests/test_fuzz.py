@@ -270,7 +270,7 @@ def front_door(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.setattr(rng, "run_key", key)
     monkeypatch.setattr(rng, "run_keys", key)
-    monkeypatch.setattr(sys.modules["jaxbio.sweep"], "play_all", accepted)
+    monkeypatch.setattr(sys.modules["jaxbio.sweeps.sweep"], "play_all", accepted)
     monkeypatch.setattr(subprocess, "run", accepted)
     monkeypatch.setattr(cli, "_keep_programs", lambda: None)
     monkeypatch.setattr(cli, "parser", cache(cli.parser))

@@ -16,10 +16,18 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio import cli, theory
+from jaxbio.analysis.intervals import (
+    HOLDS,
+    UNDECIDED,
+    VIOLATED,
+    judged,
+    of_mean,
+    of_quantile,
+    of_share,
+)
 from jaxbio.commands import guarantees as command
 from jaxbio.lab import guarantees, lemmas
 from jaxbio.lab.guarantees import TRIVIAL, Check, check_guarantees, checked, compared, written_down
-from jaxbio.lab.intervals import HOLDS, UNDECIDED, VIOLATED, judged, of_mean, of_quantile, of_share
 from jaxbio.lab.theorems import EXPECTATIONS, GUARANTEES, Expectation, Guarantee
 from jaxbio.lab.watched import Watched
 

@@ -30,7 +30,7 @@ from jaxbio.engine import round as rounds
 from jaxbio.engine.backends import native, vmap
 from jaxbio.engine.round import is_late, make_game
 
-sim = importlib.import_module("jaxbio.simulate")
+sim = importlib.import_module("jaxbio.sweeps.simulate")
 
 HORIZON = 700
 POINTS = (320, 700)

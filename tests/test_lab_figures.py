@@ -10,8 +10,9 @@ import xarray as xr
 from matplotlib import rc_context
 from test_figures import LOOKS, assert_readable
 
+from jaxbio.analysis.comparison import Comparison, Row
+from jaxbio.analysis.intervals import HOLDS
 from jaxbio.commands import phase as phase_command
-from jaxbio.comparison import Comparison, Row
 from jaxbio.figures.advice import advice
 from jaxbio.figures.beyond import beyond
 from jaxbio.figures.guarantees import bounds_and_runs
@@ -21,7 +22,6 @@ from jaxbio.figures.regimes import delays, regimes
 from jaxbio.lab.beyond import CHANGES, FORGETFUL, MEMORIES
 from jaxbio.lab.contestants import ROBUST, UNIFORM, contestants
 from jaxbio.lab.guarantees import TRIVIAL
-from jaxbio.lab.intervals import HOLDS
 from jaxbio.lab.regimes import DELAYS, REGIMES
 from jaxbio.lab.series import VALUES, default_series
 from jaxbio.lab.theorems import GUARANTEES

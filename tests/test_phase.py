@@ -237,7 +237,7 @@ def test_a_finished_diagram_is_not_played_again(
     first = play()
     steps = list(tmp_path.glob("step-*"))
     assert steps
-    monkeypatch.setattr(importlib.import_module("jaxbio.playing"), "play_block", None)
+    monkeypatch.setattr(importlib.import_module("jaxbio.sweeps.execute"), "play_block", None)
     xr.testing.assert_identical(first, play())
 
 
@@ -338,7 +338,7 @@ def always_two(actions: int, states: int, delays: Any) -> jb.Environment:
 def test_bad_grids_are_refused_before_anything_is_played(
     change: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importlib.import_module("jaxbio.playing"), "play_block", None)
+    monkeypatch.setattr(importlib.import_module("jaxbio.sweeps.execute"), "play_block", None)
     given: dict[str, Any] = {"states": [2], "delays": [1]} | change
     with pytest.raises((ValueError, TypeError), match=message):
         phase_diagram(given.pop("states"), given.pop("delays"), progress=False, **given)

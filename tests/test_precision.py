@@ -47,7 +47,7 @@ from jaxbio.ops import (
 )
 from jaxbio.trees import as_arrays
 
-sim = importlib.import_module("jaxbio.simulate")
+sim = importlib.import_module("jaxbio.sweeps.simulate")
 
 HORIZON = 1_000_000
 GAPS = np.array([0.0, 0.08, 0.06, 0.10])

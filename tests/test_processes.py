@@ -34,9 +34,9 @@ from sweeping import (
     wait_until,
 )
 
-from jaxbio import claims
-from jaxbio.claims import Claims
 from jaxbio.storage.store import Store
+from jaxbio.sweeps import claims
+from jaxbio.sweeps.claims import Claims
 
 
 @pytest.fixture(scope="module")

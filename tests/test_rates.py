@@ -15,11 +15,11 @@ from scipy import stats
 
 import jaxbio as jb
 from jaxbio import cli, rng
+from jaxbio.analysis.intervals import of_mean
 from jaxbio.commands import rates as command
 from jaxbio.lab import rates
 from jaxbio.lab.adversaries import coins
 from jaxbio.lab.contestants import UNIFORM
-from jaxbio.lab.intervals import of_mean
 from jaxbio.lab.rates import Fit, fitted, measure_rates, slope
 from jaxbio.lab.series import PROBLEMS, VALUES, Series, default_series
 

@@ -14,7 +14,7 @@ import pytest
 from helpers import BY_VMAP
 
 import jaxbio as jb
-from jaxbio import workers
+from jaxbio.sweeps import workers
 from jaxbio.trees import float_dtype
 
 ENV = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(5))
@@ -249,7 +249,7 @@ def test_sizes_of_what_is_no_environment() -> None:
 
 def test_a_sweep_that_fits_with_one_worker_takes_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless somebody asks for more."""
-    monkeypatch.setattr("jaxbio.workers.os.sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr("jaxbio.sweeps.workers.os.sched_getaffinity", lambda _: {0, 1})
     learners = {"a": jb.UCB1(), "b": jb.DAdaExp3()}
 
     def planned(**options: Any) -> Any:

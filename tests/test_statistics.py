@@ -20,7 +20,7 @@ from scipy import stats
 
 import jaxbio as jb
 
-sim = importlib.import_module("jaxbio.simulate")
+sim = importlib.import_module("jaxbio.sweeps.simulate")
 pytestmark = pytest.mark.slow
 
 HORIZON = 10_000

@@ -24,11 +24,11 @@ from sweeping import BLOCKS, SMALL, blocks_in, same, small, small_alone, utility
 
 import jaxbio as jb
 from jaxbio.engine import player
-from jaxbio.grid import describe, make_grid
 from jaxbio.storage import atomic
 from jaxbio.storage.store import Store, checked_path, part
+from jaxbio.sweeps.grid import describe, make_grid
 
-playing: Any = sys.modules["jaxbio.playing"]
+playing: Any = sys.modules["jaxbio.sweeps.execute"]
 
 
 @pytest.fixture

@@ -20,15 +20,15 @@ import xarray as xr
 from sweeping import BLOCKS, HERE, SMALL, is_played_alike, same, small, small_alone, utility
 
 import jaxbio as jb
-from jaxbio import dataset
 from jaxbio.engine.round import begin
 from jaxbio.engine.widths import ROUNDS_OF_A_BLOCK
-from jaxbio.grid import group, make_grid
-from jaxbio.moments import merged, moments
-from jaxbio.playing import _Tally
-from jaxbio.schedule import Job, cut, make_blocks
 from jaxbio.storage import netcdf
 from jaxbio.storage.store import Store
+from jaxbio.sweeps import dataset
+from jaxbio.sweeps.execute import _Tally
+from jaxbio.sweeps.grid import group, make_grid
+from jaxbio.sweeps.moments import merged, moments
+from jaxbio.sweeps.plan import Job, cut, make_blocks
 
 COMPILED: list[str] = []
 
@@ -767,7 +767,7 @@ def test_a_billion_runs_are_planned_and_refused(little_memory: Callable[[], int]
 
 def test_planning_does_not_look_at_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A million runs of many recorded rounds: the stops of a block are made once, not in each."""
-    schedule: Any = sys.modules["jaxbio.schedule"]
+    schedule: Any = sys.modules["jaxbio.sweeps.plan"]
     asked: list[int] = []
     stops_of = schedule.stops_of
     watched = lambda points: asked.append(len(points)) or stops_of(points)  # noqa: E731
@@ -832,7 +832,7 @@ def test_blocks_are_those_that_were_counted(runs: int, width: int | None) -> Non
 
 
 def test_what_settings_share_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    grids: Any = sys.modules["jaxbio.grid"]
+    grids: Any = sys.modules["jaxbio.sweeps.grid"]
     calls: list[str] = []
 
     def watch(name: str) -> None:
@@ -852,7 +852,7 @@ def test_what_settings_share_is_made_once(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_is_kept_of_a_block_is_no_view_of_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    playing: Any = sys.modules["jaxbio.playing"]
+    playing: Any = sys.modules["jaxbio.sweeps.execute"]
     real, kept = playing._kept, []
     monkeypatch.setattr(playing, "_kept", lambda *args: kept.append(real(*args)) or kept[-1])
     small(keep="finals")
@@ -978,7 +978,7 @@ def test_a_terminal_gets_a_bar_that_counts_rounds(
 
 
 def test_a_terminal_sees_settings_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxbio.grid.PATIENCE", 0)
+    monkeypatch.setattr("jaxbio.sweeps.grid.PATIENCE", 0)
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     jb.plan_sweep(**SMALL)
     assert terminal.getvalue() == ""

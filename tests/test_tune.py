@@ -15,10 +15,11 @@ import optax
 import pytest
 
 import jaxbio as jb
-from jaxbio import grid, rng
+from jaxbio import rng
 from jaxbio.engine.backends import choice
+from jaxbio.sweeps import grid
 
-module = importlib.import_module("jaxbio.tune")
+module = importlib.import_module("jaxbio.analysis.tune")
 HORIZON, GAP, MOST = 40, 0.5, 0.8
 BEST = {"y": 0.5, "x": 3.0}  # not in the order of the alphabet, in which JAX puts names
 START = {"y": 1.5, "x": 1.0}

@@ -7,11 +7,11 @@ import pytest
 import scipy.stats
 import xarray as xr
 
+from jaxbio.analysis.statistics import holm, of_margin
 from jaxbio.experiments.experiment import Options, lower
 from jaxbio.experiments.registry import EXPERIMENTS
 from jaxbio.experiments.verdicts import FactClaim, MeanClaim, judge
 from jaxbio.report.section import margin as shown_margin
-from jaxbio.statistics import holm, of_margin
 
 RUNS = 20
 

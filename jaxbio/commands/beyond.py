@@ -7,9 +7,9 @@ from typing import Any
 
 import xarray as xr
 
+from jaxbio.analysis.intervals import of_mean
 from jaxbio.commands.files import named, parts, write
 from jaxbio.lab.beyond import FORGETFUL, at_best, play_beyond
-from jaxbio.lab.intervals import of_mean
 
 Rows = dict[str, dict[str, dict[str, float]]]  # learner -> value of an axis -> see `means`
 OPTIONS = ("horizon", "delay", "changes", "memories", "runs", "seed")

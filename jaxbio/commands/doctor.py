@@ -14,7 +14,7 @@ import numpy as np
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.instances import make_environment
 from jaxbio.learners.registry import LEARNERS, make_learner
-from jaxbio.simulate import simulate
+from jaxbio.sweeps.simulate import simulate
 
 PACKAGES = ("jaxbio", "jax", "jaxlib", "llvmlite", "numpy")
 CHECKED = "metabio"  # played by its back-end and by the definition

@@ -18,7 +18,7 @@ import xarray as xr
 
 from jaxbio.storage import netcdf
 from jaxbio.storage.atomic import SCRATCH
-from jaxbio.workers import number_of_workers
+from jaxbio.sweeps.workers import number_of_workers
 
 LONGEST = 100  # letters of a name; file systems take 255 with what comes before and after
 

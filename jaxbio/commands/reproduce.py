@@ -9,7 +9,7 @@ from typing import Any
 from jaxbio.experiments.experiment import Experiment, Options
 from jaxbio.experiments.registry import EXPERIMENTS
 from jaxbio.experiments.verdicts import Verdict, judge
-from jaxbio.workers import number_of_workers
+from jaxbio.sweeps.workers import number_of_workers
 
 DECISIVE = 1000  # runs
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from jaxbio.analysis.compare import compare
+from jaxbio.analysis.comparison import Comparison
 from jaxbio.commands import specs
-from jaxbio.compare import compare
-from jaxbio.comparison import Comparison
-from jaxbio.record import Result
-from jaxbio.simulate import simulate
+from jaxbio.sweeps.result import Result
+from jaxbio.sweeps.simulate import simulate
 
 
 def play(arguments: Any) -> dict[str, Result]:

@@ -38,7 +38,7 @@ from jaxbio import checks
 from jaxbio.commands import specs
 from jaxbio.commands.files import try_file
 from jaxbio.learners.registry import make_learner
-from jaxbio.sweep import sweep
+from jaxbio.sweeps.sweep import sweep
 
 AXIS = re.compile(r"\$(\w+)")
 FORWARDED = ("horizon", "runs", "seed", "rounds", "keep", "quantiles", "paired", "store")

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 from jaxbio import checks
+from jaxbio.analysis.tune import tune
+from jaxbio.analysis.tuned import Tuned
 from jaxbio.commands import specs
 from jaxbio.commands.files import named, parts, problem
 from jaxbio.learners.registry import make_learner
-from jaxbio.tune import tune
-from jaxbio.tuned import Tuned
 
 
 def play(arguments: Any) -> Tuned:

@@ -14,7 +14,7 @@ from jaxbio.environment.delays import LaplaceDelay
 from jaxbio.environment.instances import make_environment
 from jaxbio.experiments.verdicts import MeanClaim
 from jaxbio.learners.registry import make_learner
-from jaxbio.sweep import sweep
+from jaxbio.sweeps.sweep import sweep
 
 # Location and scale: a scale of 0 is the fixed delay, so one program serves all four.
 PAPER_DELAYS = {"50": (50, 0), "100": (100, 0), "200": (200, 0), "Laplace(50, 25)": (50, 25)}

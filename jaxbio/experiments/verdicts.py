@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbio.statistics import LEVEL, Estimate, holm, of_margin
+from jaxbio.analysis.statistics import LEVEL, Estimate, holm, of_margin
 
 
 @dataclass(frozen=True)

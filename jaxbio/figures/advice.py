@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from jaxbio.comparison import Comparison
+from jaxbio.analysis.comparison import Comparison
 from jaxbio.plot import SIZE, Look, colours, panels, room_for, text_inches, thousands, wrapped
 
 NAMES = 0.36  # of the width for names of learners, at most: options are broken into lines

@@ -11,6 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxbio.analysis.statistics import student_reach
 from jaxbio.experiments.experiment import Layout
 from jaxbio.figures.curves import drawn, heading, named, places, same, shaded
 from jaxbio.plot import (
@@ -24,7 +25,6 @@ from jaxbio.plot import (
     text_inches,
     thousands,
 )
-from jaxbio.statistics import student_reach
 
 MANY = 300  # runs above which single runs are not drawn
 

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from jaxbio.analysis.tuned import Tuned
 from jaxbio.plot import SPARE_COLOURS, End, Look, label_ends, panels, room_for
-from jaxbio.tuned import Tuned
 
 SCORE = "#8C8C8C"  # grey: no result
 

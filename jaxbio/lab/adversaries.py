@@ -10,8 +10,8 @@ import xarray as xr
 
 from jaxbio import rng
 from jaxbio.storage.store import part
-from jaxbio.sweep import sweep
-from jaxbio.workers import bar
+from jaxbio.sweeps.sweep import sweep
+from jaxbio.sweeps.workers import bar
 
 RUNS_PER_INSTANCE = 8
 

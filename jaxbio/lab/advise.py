@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 
 from jaxbio import checks, rng
-from jaxbio.compare import compare
-from jaxbio.comparison import Comparison
+from jaxbio.analysis.compare import compare
+from jaxbio.analysis.comparison import Comparison
+from jaxbio.analysis.statistics import RESAMPLES
 from jaxbio.environment.environment import Environment
 from jaxbio.lab.contestants import contestants, is_robust
 from jaxbio.lab.families import FAMILY, family_of, problem
-from jaxbio.statistics import RESAMPLES
 from jaxbio.storage.store import part
-from jaxbio.sweep import sweep
-from jaxbio.workers import OutOfTime, time_limit
+from jaxbio.sweeps.sweep import sweep
+from jaxbio.sweeps.workers import OutOfTime, time_limit
 
 SECONDS = 45.0
 LOOKS = 6  # at the results; runs double from one to the next

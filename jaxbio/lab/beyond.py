@@ -23,7 +23,7 @@ from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping
 from jaxbio.environment.padding import pad_states
 from jaxbio.learners.registry import make_learner
 from jaxbio.storage.store import part
-from jaxbio.sweep import sweep
+from jaxbio.sweeps.sweep import sweep
 
 GOOD, OTHERS = 0.9, 0.5  # the probability of the good state, for the phase's best action and others
 THETA = (0.1, 0.7, 0.9)

@@ -17,15 +17,15 @@ import numpy as np
 import xarray as xr
 
 from jaxbio import checks
+from jaxbio.analysis.intervals import judged, of_mean, of_quantile, of_share
 from jaxbio.environment.delays import TableDelay, realised_delays
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 from jaxbio.environment.instances import make_environment
-from jaxbio.lab.intervals import judged, of_mean, of_quantile, of_share
 from jaxbio.lab.lemmas import LEMMAS, Lemma, Terms
 from jaxbio.lab.theorems import EXPECTATIONS, GUARANTEES, Expectation, Guarantee
 from jaxbio.lab.watched import watched
 from jaxbio.storage.store import part
-from jaxbio.sweep import sweep
+from jaxbio.sweeps.sweep import sweep
 
 MEAN_RUNS = 1_000  # a mean needs fewer runs than a far quantile, and Tsallis-INF is slower
 TRIVIAL = "cannot fail"  # the bound is no smaller than any regret that is possible

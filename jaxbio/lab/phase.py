@@ -18,13 +18,13 @@ import numpy as np
 import xarray as xr
 
 from jaxbio import checks
+from jaxbio.analysis.statistics import CONFIDENCE, student_reach
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import Environment
 from jaxbio.lab.contestants import wrappers
 from jaxbio.lab.families import FAMILY, family_of, problem
-from jaxbio.statistics import CONFIDENCE, student_reach
 from jaxbio.storage.store import part
-from jaxbio.sweep import sweep
+from jaxbio.sweeps.sweep import sweep
 
 SIZES = (8, 16, 32, 64, 128)  # state counts up to each of these share arrays of one size
 ACTIONS, HORIZONS, RUNS = (8,), (10_000,), 64

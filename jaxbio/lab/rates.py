@@ -19,13 +19,13 @@ import numpy as np
 import xarray as xr
 
 from jaxbio import checks
+from jaxbio.analysis.intervals import of_mean
+from jaxbio.analysis.statistics import student_reach
 from jaxbio.environment.environment import MAX_HORIZON
 from jaxbio.lab.adversaries import RUNS_PER_INSTANCE, play_instances
-from jaxbio.lab.intervals import of_mean
 from jaxbio.lab.series import HORIZON, VALUES, Series, default_series, learner
-from jaxbio.statistics import student_reach
 from jaxbio.storage.store import part
-from jaxbio.sweep import sweep
+from jaxbio.sweeps.sweep import sweep
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbio import checks
+from jaxbio.analysis.intervals import of_mean
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.environment.instances import make_environment
@@ -25,9 +26,8 @@ from jaxbio.environment.losses import TableLosses
 from jaxbio.environment.mappings import StochasticMapping, TableMapping
 from jaxbio.lab.adversaries import play_instances
 from jaxbio.lab.contestants import contestants, robust, uniform_play
-from jaxbio.lab.intervals import of_mean
 from jaxbio.storage.store import part
-from jaxbio.sweep import sweep
+from jaxbio.sweeps.sweep import sweep
 
 TURN = 0.4  # the share of the horizon after which adversarial losses turn
 DELAYS = (10, 20, 50, 100, 200, 400)

@@ -15,16 +15,17 @@ from typing import Any
 PACKAGE = "jaxbio"
 # Modules and folders. Closed under imports, but for those that keep, name and compare results.
 DECIDE = (
-    "checks", "core", "engine", "environment", "grid", "learners", "moments", "ops", "playing",
-    "record", "rng", "schedule", "sweep", "trees", "workers",
+    "checks", "core", "engine", "environment", "learners", "ops", "rng", "sweeps.execute",
+    "sweeps.grid", "sweeps.moments", "sweeps.plan", "sweeps.result", "sweeps.sweep",
+    "sweeps.workers", "trees",
 )  # fmt: skip
 _ROOT = Path(__file__).parents[2]
 
 
+@lru_cache(maxsize=1024)
 def decides(module: str) -> bool:
     """Is jaxbio.<module>... covered by `sources`?"""
-    package, _, rest = module.partition(".")
-    return package == PACKAGE and rest.partition(".")[0] in DECIDE
+    return any(f"{module}.".startswith(f"{PACKAGE}.{name}.") for name in DECIDE)
 
 
 @lru_cache(maxsize=8)
@@ -43,9 +44,9 @@ def sources(*more: str) -> str:
 
 def files(*more: str) -> list[Path]:
     """The files of the modules that decide, below the package's folder."""
-    names = {*DECIDE, *more}
-    found = [_ROOT / f"{name}.py" for name in names]
-    found += [file for name in names for file in (_ROOT / name).rglob("*.py")]
+    places = [_ROOT.joinpath(*name.split(".")) for name in {*DECIDE, *more}]
+    found = [place.with_suffix(".py") for place in places]
+    found += [file for place in places for file in place.rglob("*.py")]
     return sorted(file.relative_to(_ROOT) for file in found if file.exists())
 
 

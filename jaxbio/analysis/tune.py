@@ -20,15 +20,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio import checks, rng
-from jaxbio.compare import compare
+from jaxbio.analysis.compare import compare
+from jaxbio.analysis.tuned import START, TUNED, Step, Tuned
 from jaxbio.engine.code.fingerprint import parts
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.storage.provenance import surroundings
 from jaxbio.storage.store import Store
-from jaxbio.sweep import sweep
+from jaxbio.sweeps.sweep import sweep
+from jaxbio.sweeps.workers import bar
 from jaxbio.trees import float_dtype
-from jaxbio.tuned import START, TUNED, Step, Tuned
-from jaxbio.workers import bar
 
 FORMAT = 2
 TRAINING = 0x74756E65  # the stream of the root seed whose worlds only searches play
@@ -306,7 +306,7 @@ def _settings(search: _Search, method: Any) -> dict[str, Any]:
     plain = ("horizon", "runs", "steps", "pairs", "spread", "scaled", "held_out", "start")
     return {
         "format": FORMAT,
-        **surroundings("tune"),
+        **surroundings("analysis.tune"),
         "seed": rng.root_words(search.seed).tolist(),
         **{name: getattr(search, name) for name in plain},
         "environment": parts("environment", search.env),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from jaxbio.comparison import Comparison
+from jaxbio.analysis.comparison import Comparison
 
 TUNED, START = "tuned", "start"
 

@@ -12,7 +12,6 @@ import jax
 import numpy as np
 
 from jaxbio import checks
-from jaxbio.claims import Claims
 from jaxbio.engine.player import (
     Played,
     Player,
@@ -23,11 +22,12 @@ from jaxbio.engine.player import (
     stops_of,
 )
 from jaxbio.engine.round import Curve
-from jaxbio.moments import Moments, moments
-from jaxbio.record import at_recorded, running_sum
-from jaxbio.schedule import Block, Job, game_of_block
 from jaxbio.storage.store import Store
-from jaxbio.workers import Advance, OutOfTime, bar, in_parallel
+from jaxbio.sweeps.claims import Claims
+from jaxbio.sweeps.moments import Moments, moments
+from jaxbio.sweeps.plan import Block, Job, game_of_block
+from jaxbio.sweeps.result import at_recorded, running_sum
+from jaxbio.sweeps.workers import Advance, OutOfTime, bar, in_parallel
 
 LOOK = 1.0  # seconds between two looks at what other processes have saved
 WAIT = 0.2  # seconds between two tries to find a block that nobody plays

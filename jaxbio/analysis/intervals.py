@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxbio.statistics import CONFIDENCE, student_reach
+from jaxbio.analysis.statistics import CONFIDENCE, student_reach
 
 HOLDS, VIOLATED, UNDECIDED = "holds", "violated", "undecided"
 

@@ -11,11 +11,11 @@ import numpy as np
 import xarray as xr
 
 from jaxbio import rng
-from jaxbio.grid import HORIZON, Grid
-from jaxbio.moments import Moments, merged
-from jaxbio.playing import Kept
-from jaxbio.schedule import Block, Job
 from jaxbio.storage.provenance import surroundings
+from jaxbio.sweeps.execute import Kept
+from jaxbio.sweeps.grid import HORIZON, Grid
+from jaxbio.sweeps.moments import Moments, merged
+from jaxbio.sweeps.plan import Block, Job
 
 MOMENTS = {
     "regret_mean": "mean",

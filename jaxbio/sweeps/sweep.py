@@ -17,12 +17,14 @@ from tqdm.auto import tqdm
 
 from jaxbio import checks, rng
 from jaxbio.checks import memory as room
-from jaxbio.dataset import label
 from jaxbio.engine.backends import choice
 from jaxbio.engine.code.fingerprint import digest
-from jaxbio.grid import Grid, Group, Outline, describe, group, make_grid
-from jaxbio.playing import play_all
-from jaxbio.schedule import (
+from jaxbio.storage.provenance import surroundings
+from jaxbio.storage.store import Store, checked_path
+from jaxbio.sweeps.dataset import label
+from jaxbio.sweeps.execute import play_all
+from jaxbio.sweeps.grid import Grid, Group, Outline, describe, group, make_grid
+from jaxbio.sweeps.plan import (
     REMEDIES,
     Block,
     Cut,
@@ -35,9 +37,7 @@ from jaxbio.schedule import (
     refuse,
     refuse_outline,
 )
-from jaxbio.storage.provenance import surroundings
-from jaxbio.storage.store import Store, checked_path
-from jaxbio.workers import number_of_workers
+from jaxbio.sweeps.workers import number_of_workers
 
 FORMAT = 4
 

@@ -22,10 +22,10 @@ from jaxbio.engine.rules import WORLD
 from jaxbio.engine.sizing import ring_sizes
 from jaxbio.engine.widths import shared_out, widest
 from jaxbio.environment.environment import MAX_HORIZON, Environment
-from jaxbio.record import Result, at_recorded, running_sum
-from jaxbio.schedule import Plan, refuse
+from jaxbio.sweeps.plan import Plan, refuse
+from jaxbio.sweeps.result import Result, at_recorded, running_sum
+from jaxbio.sweeps.workers import Advance, bar, in_parallel, number_of_workers
 from jaxbio.trees import as_arrays, float_dtype
-from jaxbio.workers import Advance, bar, in_parallel, number_of_workers
 
 KEPT = "fewer rounds= or runs="  # where the curves of all runs do not fit
 KEY_BYTES = 32  # of a run: its number and its key, while they are made

@@ -11,9 +11,8 @@ import numpy as np
 import xarray as xr
 
 from jaxbio import checks
-from jaxbio.comparison import Comparison, Row
-from jaxbio.record import Result
-from jaxbio.statistics import (
+from jaxbio.analysis.comparison import Comparison, Row
+from jaxbio.analysis.statistics import (
     CONFIDENCE,
     LEVEL,
     RESAMPLES,
@@ -24,6 +23,7 @@ from jaxbio.statistics import (
     resampled_means,
     share_of_least,
 )
+from jaxbio.sweeps.result import Result
 
 
 def compare(

@@ -14,8 +14,8 @@ from jaxbio.engine.footprint import carried, passing, table_bytes, types_of
 from jaxbio.engine.player import stack, stops_of
 from jaxbio.engine.rollout import recorded_rounds
 from jaxbio.engine.widths import BLOCK_BYTES, stepped, widest
-from jaxbio.grid import HORIZON, RESERVED, Grid, Group, Outline, check_name
-from jaxbio.moments import Moments
+from jaxbio.sweeps.grid import HORIZON, RESERVED, Grid, Group, Outline, check_name
+from jaxbio.sweeps.moments import Moments
 
 KEEP = ("curves", "moments", "finals")
 ALONE = 32  # runs of one setting that are worth a block of their own: a vector
