@@ -14,16 +14,16 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio import rng
-from jaxbio.commands import specs
-from jaxbio.figures.advice import advice as draw_advice
-from jaxbio.lab.advise import LEVEL, LOOKS, _advice, advise
-from jaxbio.lab.contestants import contestants, is_robust
-from jaxbio.lab.families import FAMILIES, drawn
-from jaxbio.plot import Look
+from jaxbio.figures.lines import Look
+from jaxbio.studies import specs
+from jaxbio.studies.advise.figure import advice as draw_advice
+from jaxbio.studies.advise.study import LEVEL, LOOKS, _advice, advise
+from jaxbio.studies.contestants import contestants, is_robust
+from jaxbio.studies.families import FAMILIES, drawn
 from jaxbio.sweeps.workers import OutOfTime
 
-commands_advise = importlib.import_module("jaxbio.commands.advise")
-lab_advise = importlib.import_module("jaxbio.lab.advise")
+commands_advise = importlib.import_module("jaxbio.studies.advise.command")
+lab_advise = importlib.import_module("jaxbio.studies.advise.study")
 
 
 def problem(**changes: Any) -> dict[str, Any]:

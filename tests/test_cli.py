@@ -14,23 +14,19 @@ import pytest
 import xarray as xr
 
 import jaxbio as jb
-from jaxbio import cli
-from jaxbio.commands import (
-    advise,
-    beyond,
-    guarantees,
-    phase,
-    rates,
-    regimes,
-    reproduce,
-    run,
-    specs,
-    sweep_file,
-    tuning,
-)
-from jaxbio.experiments.experiment import Options
-from jaxbio.lab.beyond import play_beyond
-from jaxbio.lab.regimes import play_regimes
+from jaxbio.cli import main as cli
+from jaxbio.cli import run, sweep_file, tuning
+from jaxbio.studies import specs
+from jaxbio.studies.advise import command as advise
+from jaxbio.studies.beyond import command as beyond
+from jaxbio.studies.beyond.study import play_beyond
+from jaxbio.studies.guarantees import command as guarantees
+from jaxbio.studies.paper import command as reproduce
+from jaxbio.studies.paper.experiment import Options
+from jaxbio.studies.phase import command as phase
+from jaxbio.studies.rates import command as rates
+from jaxbio.studies.regimes import command as regimes
+from jaxbio.studies.regimes.study import play_regimes
 
 SMALL = ["--horizon", "200", "--runs", "8", "--quiet"]
 

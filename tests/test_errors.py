@@ -23,9 +23,11 @@ import pytest
 import xarray as xr
 
 import jaxbio as jb
-from jaxbio import cli, plot, rng
-from jaxbio.commands import reproduce, specs
+from jaxbio import plot, rng
+from jaxbio.cli import main as cli
 from jaxbio.core import Scheduled
+from jaxbio.studies import specs
+from jaxbio.studies.paper import command as reproduce
 
 NAN = float("nan")
 P = ((0.5, 0.5), (0.2, 0.8))
@@ -1273,7 +1275,7 @@ def test_an_interrupt_during_import(way: str, tmp_path: Path) -> None:
     """The command ends quietly; a program that imports the package gets its KeyboardInterrupt."""
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTING)
     script = tmp_path / "jaxbio"
-    script.write_text("import sys\nfrom jaxbio.cli import main\nsys.exit(main())\n")
+    script.write_text("import sys\nfrom jaxbio.cli.main import main\nsys.exit(main())\n")
     package = Path(jb.__file__).parents[1]
     words = {"module": ["-m", "jaxbio", "list"], "script": [str(script), "list"]}
     done = subprocess.run(

@@ -28,14 +28,16 @@ import jaxbio as jb
 from jaxbio import plot, theory
 from jaxbio.analysis.compare import compare
 from jaxbio.analysis.tuned import Step, Tuned
-from jaxbio.experiments.experiment import Experiment, Options
-from jaxbio.experiments.registry import EXPERIMENTS
-from jaxbio.figures import drawings, outstanding, save_all, tuning
-from jaxbio.figures.bounds import bounds
-from jaxbio.figures.gallery import Drawing
-from jaxbio.figures.waiting import WITHOUT
+from jaxbio.figures import lines
+from jaxbio.figures.lines import DARK, LEARNER_COLOURS, LIGHT, REGISTERED, Look, colours, spread
+from jaxbio.figures.saving import Drawing, save_all
+from jaxbio.figures.tuning import tuning
 from jaxbio.learners.ucb import UCB1
-from jaxbio.plot import DARK, LEARNER_COLOURS, LIGHT, REGISTERED, Look, colours, spread
+from jaxbio.studies.paper.experiment import Experiment, Options
+from jaxbio.studies.paper.figures.bounds import bounds
+from jaxbio.studies.paper.figures.gallery import drawings
+from jaxbio.studies.paper.figures.waiting import WITHOUT, outstanding
+from jaxbio.studies.paper.registry import EXPERIMENTS
 
 TINY = Options(horizon=300, runs=4, rounds=30)
 LOOKS = [Look(LIGHT), Look(DARK, narrow=True)]
@@ -71,7 +73,7 @@ def made_up_counts(experiment: Experiment, options: Options) -> xr.DataArray:
 @pytest.fixture(scope="module")
 def all_drawings() -> dict[int, list[Drawing]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jaxbio.figures.gallery.outstanding", made_up_counts)
+        patch.setattr("jaxbio.studies.paper.figures.gallery.outstanding", made_up_counts)
         return {n: drawings(e, made_up(e), TINY) for n, e in EXPERIMENTS.items()}
 
 
@@ -134,7 +136,7 @@ def test_a_learner_has_one_colour_everywhere(all_drawings: dict[int, list[Drawin
         leaders = [line for line in axes.lines if line.get_transform() == axes.transAxes]
         for line, label in zip(leaders, axes.texts[-len(leaders) :], strict=True):
             name = label.get_text().split("  ")[0]
-            wanted = plot.colours([name], Look())[name]
+            wanted = lines.colours([name], Look())[name]
             assert same_color(line.get_color(), wanted)
             seen.add(name)
     assert seen == set(LEARNER_COLOURS)
@@ -177,12 +179,12 @@ def test_every_variant_is_saved(all_drawings: dict[int, list[Drawing]], tmp_path
 @pytest.mark.parametrize("inches", [0.1, 1.0, 1.5, 2.0, 9.0])
 def test_lines_do_not_break_within_an_equation_or_a_percentage(inches: float) -> None:
     text = "Not known (95 %). Dashed: S = d, where it changes"
-    lines = plot.wrapped(text, inches, plot.SIZE)
-    assert " ".join(lines) == text
-    assert all(plot.text_inches(line) <= inches or len(line) < 9 for line in lines)
-    assert any("S = d," in line for line in lines)
-    assert any("(95 %)." in line for line in lines)
-    assert plot.wrapped("", inches, plot.SIZE) == []
+    found = lines.wrapped(text, inches, lines.SIZE)
+    assert " ".join(found) == text
+    assert all(lines.text_inches(line) <= inches or len(line) < 9 for line in found)
+    assert any("S = d," in line for line in found)
+    assert any("(95 %)." in line for line in found)
+    assert lines.wrapped("", inches, lines.SIZE) == []
 
 
 def test_spread_keeps_labels_apart_and_in_order() -> None:
@@ -210,7 +212,7 @@ def made_up_tuning(reach: float) -> Tuned:
 @pytest.mark.parametrize("reach", [1.1, 2, 30, 1e5])
 def test_a_tuning_shows_its_parameters_and_the_held_out_result(reach: float, look: Look) -> None:
     tuned = made_up_tuning(reach)
-    with rc_context(plot.style(look)):
+    with rc_context(lines.style(look)):
         figure = tuning(tuned, "Tuning metabio on paper-stochastic", look)
     assert_readable(f"tuning {reach}", figure)
     written = " ".join(text.get_text() for text in texts(figure))
@@ -325,7 +327,7 @@ def test_a_figure_is_there_whole_or_not_at_all(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figure = plot.regret_curves({"one": grown(0.6)})
-    plot.save_as(figure, tmp_path / name)
+    lines.save_as(figure, tmp_path / name)
     before = (tmp_path / name).read_bytes()
 
     def full(*_: Any) -> None:
@@ -333,7 +335,7 @@ def test_a_figure_is_there_whole_or_not_at_all(
 
     monkeypatch.setattr("jaxbio.storage.atomic.os.fsync", full)
     with pytest.raises(OSError, match=name) as caught:
-        plot.save_as(figure, tmp_path / name)
+        lines.save_as(figure, tmp_path / name)
     assert caught.value.errno == errno.ENOSPC
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == before
@@ -377,8 +379,8 @@ def test_areas_keep_their_colours_in_a_png() -> None:
     pixels[:100] = (239, 240, 238)
     pixels[50, :] = rng.integers(0, 256, (200, 3))
     pixels[150, :] = rng.integers(0, 256, (200, 3))
-    palette, indices = plot._few_colours(pixels)
-    assert palette.shape == (plot.COLOURS, 3)
+    palette, indices = lines._few_colours(pixels)
+    assert palette.shape == (lines.COLOURS, 3)
     shown = palette[indices]
     areas = np.ones(200, bool)
     areas[[50, 150]] = False
@@ -391,10 +393,12 @@ def test_areas_keep_their_colours_in_a_png() -> None:
 def test_a_scale_of_colours_keeps_its_ends_in_a_png(tmp_path: Path) -> None:
     """Cells of a few colours and many letters, so that steps of the bar are rare colours."""
     scale = LinearSegmentedColormap.from_list("scale", ["#0072B2", "#ffffff", "#D55E00"])
-    figure, (axes,) = plot.panels(["a title"], Look(), heading="A heading " * 20, note="note " * 90)
+    figure, (axes,) = lines.panels(
+        ["a title"], Look(), heading="A heading " * 20, note="note " * 90
+    )
     drawn = axes.pcolormesh([[1.4, 1.6], [1.5, 1.5]], cmap=scale, vmin=1, vmax=2)
     bar = figure.colorbar(drawn, ax=axes)
-    plot.save(figure, tmp_path / "scale", ["png"])
+    lines.save(figure, tmp_path / "scale", ["png"])
     with Image.open(tmp_path / "scale.png") as image:
         pixels = np.asarray(image.convert("RGB"))
     box = bar.ax.get_window_extent()

@@ -243,7 +243,7 @@ def test_ours_and_installed_code_goes_by_its_name() -> None:
     assert parts("x", optax.EmptyState)["x"].endswith(f"EmptyState (optax {optax.__version__})")
 
 
-@pytest.mark.parametrize("module", ["__main__", "jaxbio.lab.watched"])
+@pytest.mark.parametrize("module", ["__main__", "jaxbio.studies.guarantees.watched"])
 def test_what_has_no_version_is_read(module: str) -> None:
     """A script, though pytest's own lies among the packages; ours that is not among the sources."""
     code = "class A:\n def f(self): return {action}\nthing = A()"

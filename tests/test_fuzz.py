@@ -36,7 +36,8 @@ import pytest
 import xarray as xr
 
 import jaxbio as jb
-from jaxbio import checks, cli, plot, rng
+from jaxbio import checks, plot, rng
+from jaxbio.cli import main as cli
 from jaxbio.environment.instances import ENVIRONMENTS
 from jaxbio.learners.registry import LEARNERS
 

@@ -15,7 +15,7 @@ import scipy.stats
 import xarray as xr
 
 import jaxbio as jb
-from jaxbio import cli, theory
+from jaxbio import theory
 from jaxbio.analysis.intervals import (
     HOLDS,
     UNDECIDED,
@@ -25,11 +25,19 @@ from jaxbio.analysis.intervals import (
     of_quantile,
     of_share,
 )
-from jaxbio.commands import guarantees as command
-from jaxbio.lab import guarantees, lemmas
-from jaxbio.lab.guarantees import TRIVIAL, Check, check_guarantees, checked, compared, written_down
-from jaxbio.lab.theorems import EXPECTATIONS, GUARANTEES, Expectation, Guarantee
-from jaxbio.lab.watched import Watched
+from jaxbio.cli import main as cli
+from jaxbio.studies.guarantees import command, lemmas
+from jaxbio.studies.guarantees import study as guarantees
+from jaxbio.studies.guarantees.study import (
+    TRIVIAL,
+    Check,
+    check_guarantees,
+    checked,
+    compared,
+    written_down,
+)
+from jaxbio.studies.guarantees.theorems import EXPECTATIONS, GUARANTEES, Expectation, Guarantee
+from jaxbio.studies.guarantees.watched import Watched
 
 ENV = jb.make_environment("paper-utility", delays=jb.FixedDelay(9))
 NAMED = {one.name: one for one in GUARANTEES}

@@ -13,10 +13,11 @@ from scipy import stats
 
 import jaxbio as jb
 from jaxbio import rng
-from jaxbio.figures.regimes import regimes as draw_regimes
-from jaxbio.lab import adversaries, beyond, regimes
-from jaxbio.lab.adversaries import coins
-from jaxbio.lab.beyond import (
+from jaxbio.figures.lines import Look
+from jaxbio.studies import adversaries
+from jaxbio.studies.adversaries import coins
+from jaxbio.studies.beyond import study as beyond
+from jaxbio.studies.beyond.study import (
     CHANGES,
     MEMORIES,
     at_best,
@@ -30,8 +31,10 @@ from jaxbio.lab.beyond import (
     uniform_regret,
     with_spare_states,
 )
-from jaxbio.lab.contestants import UNIFORM, robust
-from jaxbio.lab.regimes import (
+from jaxbio.studies.contestants import UNIFORM, robust
+from jaxbio.studies.regimes import study as regimes
+from jaxbio.studies.regimes.figure import regimes as draw_regimes
+from jaxbio.studies.regimes.study import (
     DIFFERENCES,
     REGIMES,
     alternating,
@@ -41,7 +44,6 @@ from jaxbio.lab.regimes import (
     swapping_states,
     turning_losses,
 )
-from jaxbio.plot import Look
 
 
 def made_up_sweeps(monkeypatch: pytest.MonkeyPatch, *modules: Any) -> list[dict[str, Any]]:

@@ -12,20 +12,20 @@ from test_figures import LOOKS, assert_readable
 
 from jaxbio.analysis.comparison import Comparison, Row
 from jaxbio.analysis.intervals import HOLDS
-from jaxbio.commands import phase as phase_command
-from jaxbio.figures.advice import advice
-from jaxbio.figures.beyond import beyond
-from jaxbio.figures.guarantees import bounds_and_runs
-from jaxbio.figures.phase import phase
-from jaxbio.figures.rates import slopes
-from jaxbio.figures.regimes import delays, regimes
-from jaxbio.lab.beyond import CHANGES, FORGETFUL, MEMORIES
-from jaxbio.lab.contestants import ROBUST, UNIFORM, contestants
-from jaxbio.lab.guarantees import TRIVIAL
-from jaxbio.lab.regimes import DELAYS, REGIMES
-from jaxbio.lab.series import VALUES, default_series
-from jaxbio.lab.theorems import GUARANTEES
-from jaxbio.plot import Look, style
+from jaxbio.figures.lines import Look, style
+from jaxbio.studies.advise.figure import advice
+from jaxbio.studies.beyond.figure import beyond
+from jaxbio.studies.beyond.study import CHANGES, FORGETFUL, MEMORIES
+from jaxbio.studies.contestants import ROBUST, UNIFORM, contestants
+from jaxbio.studies.guarantees.figure import bounds_and_runs
+from jaxbio.studies.guarantees.study import TRIVIAL
+from jaxbio.studies.guarantees.theorems import GUARANTEES
+from jaxbio.studies.phase import command as phase_command
+from jaxbio.studies.phase.figure import phase
+from jaxbio.studies.rates.figure import slopes
+from jaxbio.studies.rates.series import VALUES, default_series
+from jaxbio.studies.regimes.figure import delays, regimes
+from jaxbio.studies.regimes.study import DELAYS, REGIMES
 
 
 def made_up_guarantees() -> xr.Dataset:

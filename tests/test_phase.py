@@ -15,12 +15,12 @@ from matplotlib.patches import Polygon
 from utility_oracle import final_regret, log_ratio
 
 import jaxbio as jb
-from jaxbio.figures.phase import phase as draw_phase
-from jaxbio.lab.contestants import wrappers
-from jaxbio.lab.families import drawn, utility
-from jaxbio.lab.phase import helpful_delays, line_of, phase_diagram, ratios, undecided
-from jaxbio.plot import Look
+from jaxbio.figures.lines import Look
 from jaxbio.storage import netcdf
+from jaxbio.studies.contestants import wrappers
+from jaxbio.studies.families import drawn, utility
+from jaxbio.studies.phase.figure import phase as draw_phase
+from jaxbio.studies.phase.study import helpful_delays, line_of, phase_diagram, ratios, undecided
 
 # --- ratios
 
@@ -161,7 +161,7 @@ def test_every_cell_beyond_the_grid_is_one_of_its_own_line(monkeypatch: pytest.M
         seeds.append(seed)
         return made_up_games(*args, **options)
 
-    monkeypatch.setattr(importlib.import_module("jaxbio.lab.phase"), "sweep", sweep)
+    monkeypatch.setattr(importlib.import_module("jaxbio.studies.phase.study"), "sweep", sweep)
     sizes: dict[str, Any] = {"actions": [2, 3], "horizons": [200, 300]}
     data = phase_diagram([4, 6, 9], [1, 128], runs=2, seed=7, progress=False, **sizes)
     assert set(seeds) == {7}

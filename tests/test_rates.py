@@ -14,14 +14,15 @@ import xarray as xr
 from scipy import stats
 
 import jaxbio as jb
-from jaxbio import cli, rng
+from jaxbio import rng
 from jaxbio.analysis.intervals import of_mean
-from jaxbio.commands import rates as command
-from jaxbio.lab import rates
-from jaxbio.lab.adversaries import coins
-from jaxbio.lab.contestants import UNIFORM
-from jaxbio.lab.rates import Fit, fitted, measure_rates, slope
-from jaxbio.lab.series import PROBLEMS, VALUES, Series, default_series
+from jaxbio.cli import main as cli
+from jaxbio.studies.adversaries import coins
+from jaxbio.studies.contestants import UNIFORM
+from jaxbio.studies.rates import command
+from jaxbio.studies.rates import study as rates
+from jaxbio.studies.rates.series import PROBLEMS, VALUES, Series, default_series
+from jaxbio.studies.rates.study import Fit, fitted, measure_rates, slope
 
 X = np.array([10.0, 20.0, 40.0, 80.0])
 SERIES = [

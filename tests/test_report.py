@@ -16,17 +16,18 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from jaxbio import cli, report
-from jaxbio.experiments.experiment import Experiment, Options
-from jaxbio.experiments.registry import EXPERIMENTS
-from jaxbio.experiments.verdicts import Verdict, judge
+from jaxbio.cli import main as cli
 from jaxbio.learners.exp3 import DAdaExp3
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.registry import make_learner
-from jaxbio.report.choices import _only_judged, variants
-from jaxbio.report.folder import _rebuild, check
-from jaxbio.report.section import VARIANTS, contradictions, load, margin
 from jaxbio.storage import netcdf
+from jaxbio.studies.paper import report
+from jaxbio.studies.paper.experiment import Experiment, Options
+from jaxbio.studies.paper.registry import EXPERIMENTS
+from jaxbio.studies.paper.report.choices import _only_judged, variants
+from jaxbio.studies.paper.report.folder import _rebuild, check
+from jaxbio.studies.paper.report.section import VARIANTS, contradictions, load, margin
+from jaxbio.studies.paper.verdicts import Verdict, judge
 from jaxbio.trees import pytree
 
 TINY = Options(horizon=300, runs=4, rounds=30)

@@ -13,15 +13,18 @@ import pytest
 import xarray as xr
 
 import jaxbio as jb
-from jaxbio import cli
-from jaxbio.commands import advise, beyond, files, phase, regimes, specs
-from jaxbio.lab import adversaries
-from jaxbio.lab import regimes as lab_regimes
-from jaxbio.lab.advise import Advice
-from jaxbio.lab.regimes import DIFFERENCES
+from jaxbio.cli import main as cli
 from jaxbio.storage.store import Store
+from jaxbio.studies import adversaries, outputs, specs
+from jaxbio.studies.advise import command as advise
+from jaxbio.studies.advise.study import Advice
+from jaxbio.studies.beyond import command as beyond
+from jaxbio.studies.phase import command as phase
+from jaxbio.studies.regimes import command as regimes
+from jaxbio.studies.regimes import study as lab_regimes
+from jaxbio.studies.regimes.study import DIFFERENCES
 
-lab_phase = importlib.import_module("jaxbio.lab.phase")
+lab_phase = importlib.import_module("jaxbio.studies.phase.study")
 FAMILY = """
 import jaxbio as jb
 
@@ -39,7 +42,7 @@ def _quickly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(lab_regimes, "contestants", lambda: few)
     monkeypatch.setattr(lab_regimes, "robust", lambda: few)
     monkeypatch.setattr(cli, "_keep_programs", lambda: None)
-    monkeypatch.setattr(files, "number_of_workers", lambda: 1)
+    monkeypatch.setattr(outputs, "number_of_workers", lambda: 1)
     monkeypatch.setitem(phase.GRIDS, "small", ([2, 9], [2, 8]))
     monkeypatch.chdir(tmp_path)
 
@@ -86,7 +89,7 @@ def test_phase_goes_on_where_it_was_interrupted(
 def test_phase_of_a_family_of_the_users(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("jaxbio.figures.save_all", lambda *_: [{}])  # no pictures
+    monkeypatch.setattr("jaxbio.figures.saving.save_all", lambda *_: [{}])  # no pictures
     Path("my_problems.py").write_text(FAMILY)
     found = printed(capsys, *PHASE, "--family", "my_problems:family", "--folder", "f")
     usual = printed(capsys, *PHASE, "--folder", "f")
@@ -135,7 +138,7 @@ def test_phase_of_random_problems_and_of_several_sizes(
 ) -> None:
     made = []
     monkeypatch.setattr(
-        "jaxbio.figures.save_all", lambda drawings, *_: made.append(drawings) or [{}]
+        "jaxbio.figures.saving.save_all", lambda drawings, *_: made.append(drawings) or [{}]
     )
     words = ("phase", "--runs", "4", "--horizon", "60", "80", "--actions", "3", "--folder", "f")
     found = printed(capsys, *words, "--family", "random")
@@ -200,11 +203,11 @@ def test_studies_with_other_options_do_not_meet(capsys: pytest.CaptureFixture[st
 
 
 def test_names_of_files() -> None:
-    assert files.named([1, 2], None, "a:b/c", 0.5) == "1-2_a-b-c_0.5"
-    assert files.named([1, 2], 3) != files.named([1], [2, 3])
-    many = files.named(list(range(200)), 7)
+    assert outputs.named([1, 2], None, "a:b/c", 0.5) == "1-2_a-b-c_0.5"
+    assert outputs.named([1, 2], 3) != outputs.named([1], [2, 3])
+    many = outputs.named(list(range(200)), 7)
     assert len(many) < 120
-    assert many != files.named(list(range(200)), 8)
+    assert many != outputs.named(list(range(200)), 8)
 
 
 def test_beyond(capsys: pytest.CaptureFixture[str]) -> None:
@@ -256,7 +259,7 @@ def test_advice_is_kept_without_being_asked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The second look is interrupted; the same command then goes on, and others keep apart."""
-    lab_advise = importlib.import_module("jaxbio.lab.advise")
+    lab_advise = importlib.import_module("jaxbio.studies.advise.study")
     sweep, stores = lab_advise.sweep, []
 
     def interrupted(*args: Any, **options: Any) -> Any:
@@ -285,7 +288,7 @@ def test_advice_is_kept_without_being_asked(
 
 
 def test_advice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("jaxbio.lab.advise._fits", lambda *_: False)  # one look
+    monkeypatch.setattr("jaxbio.studies.advise.study._fits", lambda *_: False)  # one look
     words = ["advise", "--actions", "2", "--states", "2", "--horizon", "200", "--delay", "5"]
     words += ["--figure", "advice.svg", "--learners", "ucb1", "metabio"]
     found = printed(capsys, *words, "dada-exp3")

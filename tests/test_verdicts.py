@@ -8,10 +8,10 @@ import scipy.stats
 import xarray as xr
 
 from jaxbio.analysis.statistics import holm, of_margin
-from jaxbio.experiments.experiment import Options, lower
-from jaxbio.experiments.registry import EXPERIMENTS
-from jaxbio.experiments.verdicts import FactClaim, MeanClaim, judge
-from jaxbio.report.section import margin as shown_margin
+from jaxbio.studies.paper.experiment import Options, lower
+from jaxbio.studies.paper.registry import EXPERIMENTS
+from jaxbio.studies.paper.report.section import margin as shown_margin
+from jaxbio.studies.paper.verdicts import FactClaim, MeanClaim, judge
 
 RUNS = 20
 

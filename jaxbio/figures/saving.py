@@ -7,16 +7,31 @@ little more than half the time on two cores.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 from tqdm.auto import tqdm
 
-from jaxbio.figures.gallery import Drawing
-from jaxbio.plot import THEMES, Look, save
+from jaxbio.figures.lines import THEMES, Look, save, style
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure to be: its name in file names, what it shows in a sentence or two, how to draw."""
+
+    name: str
+    caption: str
+    draw: Callable[[Look], Figure]
+
+    def figure(self, look: Look) -> Figure:
+        with rc_context(style(look)):
+            return self.draw(look)
 
 
 class Variant(NamedTuple):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from jaxbio.analysis.tuned import Tuned
-from jaxbio.plot import SPARE_COLOURS, End, Look, label_ends, panels, room_for
+from jaxbio.figures.lines import SPARE_COLOURS, End, Look, label_ends, panels, room_for
 
 SCORE = "#8C8C8C"  # grey: no result
 
