@@ -14,7 +14,7 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio import rng
-from jaxbio.figures.lines import Look
+from jaxbio.figures.style import Look
 from jaxbio.studies import specs
 from jaxbio.studies.advise.figure import advice as draw_advice
 from jaxbio.studies.advise.study import LEVEL, LOOKS, _advice, advise

@@ -28,9 +28,10 @@ import jaxbio as jb
 from jaxbio import plot, theory
 from jaxbio.analysis.compare import compare
 from jaxbio.analysis.tuned import Step, Tuned
-from jaxbio.figures import lines
-from jaxbio.figures.lines import DARK, LEARNER_COLOURS, LIGHT, REGISTERED, Look, colours, spread
+from jaxbio.figures import lines, saving, style
+from jaxbio.figures.lines import spread
 from jaxbio.figures.saving import Drawing, save_all
+from jaxbio.figures.style import DARK, LEARNER_COLOURS, LIGHT, REGISTERED, Look, colours
 from jaxbio.figures.tuning import tuning
 from jaxbio.learners.ucb import UCB1
 from jaxbio.studies.paper.experiment import Experiment, Options
@@ -136,7 +137,7 @@ def test_a_learner_has_one_colour_everywhere(all_drawings: dict[int, list[Drawin
         leaders = [line for line in axes.lines if line.get_transform() == axes.transAxes]
         for line, label in zip(leaders, axes.texts[-len(leaders) :], strict=True):
             name = label.get_text().split("  ")[0]
-            wanted = lines.colours([name], Look())[name]
+            wanted = style.colours([name], Look())[name]
             assert same_color(line.get_color(), wanted)
             seen.add(name)
     assert seen == set(LEARNER_COLOURS)
@@ -179,12 +180,12 @@ def test_every_variant_is_saved(all_drawings: dict[int, list[Drawing]], tmp_path
 @pytest.mark.parametrize("inches", [0.1, 1.0, 1.5, 2.0, 9.0])
 def test_lines_do_not_break_within_an_equation_or_a_percentage(inches: float) -> None:
     text = "Not known (95 %). Dashed: S = d, where it changes"
-    found = lines.wrapped(text, inches, lines.SIZE)
+    found = style.wrapped(text, inches, style.SIZE)
     assert " ".join(found) == text
-    assert all(lines.text_inches(line) <= inches or len(line) < 9 for line in found)
+    assert all(style.text_inches(line) <= inches or len(line) < 9 for line in found)
     assert any("S = d," in line for line in found)
     assert any("(95 %)." in line for line in found)
-    assert lines.wrapped("", inches, lines.SIZE) == []
+    assert style.wrapped("", inches, style.SIZE) == []
 
 
 def test_spread_keeps_labels_apart_and_in_order() -> None:
@@ -212,7 +213,7 @@ def made_up_tuning(reach: float) -> Tuned:
 @pytest.mark.parametrize("reach", [1.1, 2, 30, 1e5])
 def test_a_tuning_shows_its_parameters_and_the_held_out_result(reach: float, look: Look) -> None:
     tuned = made_up_tuning(reach)
-    with rc_context(lines.style(look)):
+    with rc_context(style.style(look)):
         figure = tuning(tuned, "Tuning metabio on paper-stochastic", look)
     assert_readable(f"tuning {reach}", figure)
     written = " ".join(text.get_text() for text in texts(figure))
@@ -327,7 +328,7 @@ def test_a_figure_is_there_whole_or_not_at_all(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figure = plot.regret_curves({"one": grown(0.6)})
-    lines.save_as(figure, tmp_path / name)
+    saving.save_as(figure, tmp_path / name)
     before = (tmp_path / name).read_bytes()
 
     def full(*_: Any) -> None:
@@ -335,7 +336,7 @@ def test_a_figure_is_there_whole_or_not_at_all(
 
     monkeypatch.setattr("jaxbio.storage.atomic.os.fsync", full)
     with pytest.raises(OSError, match=name) as caught:
-        lines.save_as(figure, tmp_path / name)
+        saving.save_as(figure, tmp_path / name)
     assert caught.value.errno == errno.ENOSPC
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == before
@@ -379,8 +380,8 @@ def test_areas_keep_their_colours_in_a_png() -> None:
     pixels[:100] = (239, 240, 238)
     pixels[50, :] = rng.integers(0, 256, (200, 3))
     pixels[150, :] = rng.integers(0, 256, (200, 3))
-    palette, indices = lines._few_colours(pixels)
-    assert palette.shape == (lines.COLOURS, 3)
+    palette, indices = saving._few_colours(pixels)
+    assert palette.shape == (saving.COLOURS, 3)
     shown = palette[indices]
     areas = np.ones(200, bool)
     areas[[50, 150]] = False
@@ -398,7 +399,7 @@ def test_a_scale_of_colours_keeps_its_ends_in_a_png(tmp_path: Path) -> None:
     )
     drawn = axes.pcolormesh([[1.4, 1.6], [1.5, 1.5]], cmap=scale, vmin=1, vmax=2)
     bar = figure.colorbar(drawn, ax=axes)
-    lines.save(figure, tmp_path / "scale", ["png"])
+    saving.save(figure, tmp_path / "scale", ["png"])
     with Image.open(tmp_path / "scale.png") as image:
         pixels = np.asarray(image.convert("RGB"))
     box = bar.ax.get_window_extent()

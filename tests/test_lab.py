@@ -13,7 +13,7 @@ from scipy import stats
 
 import jaxbio as jb
 from jaxbio import rng
-from jaxbio.figures.lines import Look
+from jaxbio.figures.style import Look
 from jaxbio.studies import adversaries
 from jaxbio.studies.adversaries import coins
 from jaxbio.studies.beyond import study as beyond

@@ -12,7 +12,7 @@ from test_figures import LOOKS, assert_readable
 
 from jaxbio.analysis.comparison import Comparison, Row
 from jaxbio.analysis.intervals import HOLDS
-from jaxbio.figures.lines import Look, style
+from jaxbio.figures.style import Look, style
 from jaxbio.studies.advise.figure import advice
 from jaxbio.studies.beyond.figure import beyond
 from jaxbio.studies.beyond.study import CHANGES, FORGETFUL, MEMORIES

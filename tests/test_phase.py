@@ -15,7 +15,7 @@ from matplotlib.patches import Polygon
 from utility_oracle import final_regret, log_ratio
 
 import jaxbio as jb
-from jaxbio.figures.lines import Look
+from jaxbio.figures.style import Look
 from jaxbio.storage import netcdf
 from jaxbio.studies.contestants import wrappers
 from jaxbio.studies.families import drawn, utility

@@ -207,9 +207,10 @@ def _add_run(commands: Any) -> None:
         if compared is not None:
             found, text = found | {"comparison": compared.to_dict()}, f"{text}\n\n{compared}"
         if options.figure is not None:
-            from jaxbio.figures import lines  # matplotlib takes a while to import
+            from jaxbio.figures.lines import regret_curves  # matplotlib takes a while to import
+            from jaxbio.figures.saving import save_as
 
-            lines.save_as(lines.regret_curves(results, options.environment), options.figure)
+            save_as(regret_curves(results, options.environment), options.figure)
         _show(found, text, options)
 
     made = _add(
@@ -326,10 +327,10 @@ def _add_tune(commands: Any) -> None:
     def command(options: Any) -> None:
         found = tuning.play(options)
         if options.figure is not None:
-            from jaxbio.figures import lines
-            from jaxbio.figures import tuning as drawn
+            from jaxbio.figures.saving import save_as
+            from jaxbio.figures.tuning import tuning as drawn
 
-            lines.save_as(drawn.tuning(found, tuning.title(options)), options.figure)
+            save_as(drawn(found, tuning.title(options)), options.figure)
         _show(found.to_dict(), str(found), options)
 
     made = _add(

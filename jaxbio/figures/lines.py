@@ -1,16 +1,11 @@
-"""How figures look: themes, a colour for each learner, panels, labels at line ends.
+"""Lines in panels: labels at their ends, bands of a standard deviation, readable axes.
 
-Panels are placed in inches, so that text has the room it needs and nothing is clipped. Whatever
-draws takes a `Look`: the theme (light or dark) and whether the figure is for a narrow screen.
+Panels are placed in inches, so that text has the room it needs and nothing is clipped.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,88 +13,26 @@ import xarray as xr
 from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
-from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
-from PIL import Image
 
 from jaxbio import checks
 from jaxbio.analysis.statistics import student_reach
-from jaxbio.storage import atomic
+from jaxbio.figures.style import (
+    DPI,
+    LEARNER_DASHES,
+    SIZE,
+    Look,
+    colours,
+    style,
+    text_inches,
+    wrapped,
+)
 from jaxbio.sweeps.result import Result
 
-DPI = 160
 SCALES = ("linear", "log")
-COLOURS = 256  # in a PNG
-SIZE = 10.0  # points, of all text but titles
 LINE_HEIGHT = 1.25 * SIZE  # points between two labels
-BREAK = re.compile(r"(?<!=)\s+(?![=%])")  # where a line may end
-
-# Okabe and Ito's colours, told apart with any colour vision; "ink" is black, or white on dark.
-LEARNER_COLOURS = {
-    "MetaBIO": "#0072B2",
-    "DAda-Exp3": "#D55E00",
-    "MetaAdaBIO": "#009E73",
-    "NSD-UCRL2": "#CC79A7",
-    "Thompson": "#E69F00",
-    "MetaBIO, Tsallis-INF": "#56B4E9",
-    "UCB1": "#8C8C8C",
-    "MetaBIO, skipping": "ink",
-}
-REGISTERED = {  # the same learners by the names of `make_learner`
-    "metabio": "MetaBIO",
-    "dada-exp3": "DAda-Exp3",
-    "metaadabio": "MetaAdaBIO",
-    "nsd-ucrl2": "NSD-UCRL2",
-    "thompson": "Thompson",
-    "metabio-tsallis": "MetaBIO, Tsallis-INF",
-    "ucb1": "UCB1",
-    "metabio-skipping": "MetaBIO, skipping",
-}
-REFERENCES = {"uniform play": "muted"}  # no contestants: drawn in a colour of the theme
-LEARNER_DASHES = {"MetaBIO, skipping": (0, (4, 2)), "MetaBIO, Tsallis-INF": (0, (6, 1.5))}
-DASHES = (0, (5, 2.5))  # of what is not measured, or of a variant of a learner
-SPARE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
-
-
-@dataclass(frozen=True)
-class Theme:
-    """Colours of everything that is not data."""
-
-    name: str
-    paper: str
-    ink: str
-    muted: str
-    grid: str
-
-
-LIGHT = Theme("light", "#ffffff", "#1b1d20", "#5c6168", "#dfe2e6")
-DARK = Theme("dark", "#15181d", "#eceef1", "#a3a9b1", "#343a42")
-THEMES = (LIGHT, DARK)
-
-
-@dataclass(frozen=True)
-class Look:
-    """A theme, and whether the figure is for a narrow screen: one panel below the other."""
-
-    theme: Theme = LIGHT
-    narrow: bool = False
-
-    @property
-    def width(self) -> float:
-        """Inches for text across the figure."""
-        return 4.4 if self.narrow else 11.2
-
-    def mixed(self, colour: str, share: float) -> str:
-        """A colour with a share of the ink (positive) or of the paper (negative) mixed in."""
-        other = np.array(to_rgb(self.theme.ink if share > 0 else self.theme.paper))
-        red, green, blue = np.array(to_rgb(colour)) * (1 - abs(share)) + other * abs(share)
-        return to_hex((float(red), float(green), float(blue)))
 
 
 class End(NamedTuple):
@@ -111,84 +44,6 @@ class End(NamedTuple):
     y: float
     colour: str
     dash: Any = "-"
-
-
-def style(look: Look) -> dict[Any, Any]:
-    """Settings of matplotlib for a look."""
-    theme = look.theme
-    return {
-        "figure.facecolor": theme.paper,
-        "axes.facecolor": theme.paper,
-        "savefig.facecolor": theme.paper,
-        "text.color": theme.ink,
-        "axes.labelcolor": theme.ink,
-        "axes.edgecolor": theme.muted,
-        "xtick.color": theme.muted,
-        "ytick.color": theme.muted,
-        "xtick.labelcolor": theme.ink,
-        "ytick.labelcolor": theme.ink,
-        "grid.color": theme.grid,
-        "grid.linewidth": 0.7,
-        "axes.grid": True,
-        "axes.axisbelow": True,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlelocation": "left",
-        "axes.titlesize": SIZE + 0.5,
-        "axes.titleweight": "bold",
-        "font.family": "DejaVu Sans",
-        "font.size": SIZE,
-        "axes.labelsize": SIZE,
-        "xtick.labelsize": SIZE - 0.5,
-        "ytick.labelsize": SIZE - 0.5,
-        "lines.linewidth": 1.9,
-        "pdf.fonttype": 42,
-    }
-
-
-def colours(learners: Iterable[str], look: Look) -> dict[str, str]:
-    """Learner -> colour: its own wherever it is drawn; others take the spare ones in turn.
-
-    A name may have options (metabio:delta=0.05): the first of several such has the colour.
-    """
-    names = list(learners)
-    found: dict[str, str] = {}
-    for name in names:
-        plain = name.split(":")[0]
-        own = REFERENCES.get(name) or LEARNER_COLOURS.get(REGISTERED.get(plain, plain))
-        if own is not None and own not in found.values():
-            found[name] = own
-    spare = [c for c in SPARE_COLOURS if c not in found.values()] or list(SPARE_COLOURS)
-    unknown = [name for name in names if name not in found]
-    found |= {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
-    themed = {"ink": look.theme.ink, "muted": look.theme.muted}
-    return {name: themed.get(found[name], found[name]) for name in names}
-
-
-def shades(colour: str, count: int, look: Look) -> list[str]:
-    """A sequence of one hue, from near the paper to near the ink."""
-    pale, strong = (-0.55, 0.45) if look.theme is LIGHT else (-0.35, 0.6)
-    return [look.mixed(colour, share) for share in np.linspace(pale, strong, count)]
-
-
-@cache
-def text_inches(text: str, size: float = SIZE, bold: bool = False) -> float:
-    """The width of a line of text."""
-    weight = "bold" if bold else "normal"
-    font = FontProperties(family="DejaVu Sans", weight=weight, size=size)
-    return text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] / 72
-
-
-def wrapped(text: str, inches: float, size: float, bold: bool = False) -> list[str]:
-    """Lines of a text that are no wider than so many inches; "S = d" and "95 %" stay together."""
-    lines: list[str] = []
-    for word in filter(None, BREAK.split(text)):
-        longer = f"{lines[-1]} {word}" if lines else ""
-        if lines and text_inches(longer, size, bold) <= inches:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return lines
 
 
 def panels(
@@ -480,76 +335,3 @@ def number_after(value: float, look: Look) -> str:
 def reach(finals: np.ndarray) -> np.ndarray:
     """[values]: half the 95 % interval of the mean of finals [values, runs]; 0 of a single run."""
     return student_reach(finals) if finals.shape[1] > 1 else np.zeros(len(finals))
-
-
-def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png", "pdf")) -> list[Path]:
-    """Write a figure as stem.png, stem.pdf; the same bytes for the same figure."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    saved = []
-    for kind in kinds:
-        path = stem.with_name(f"{stem.name}.{kind}")
-        if kind == "png":
-            _save_png(figure, path)
-        else:
-            with rc_context({"pdf.fonttype": 42}), atomic.aside(path) as scratch:
-                figure.savefig(scratch, format=kind, metadata={"CreationDate": None})
-        saved.append(path)
-    return saved
-
-
-def save_as(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that the file's name asks for."""
-    if path.suffix in (".png", ".pdf"):
-        save(figure, path.with_suffix(""), [path.suffix[1:]])
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic.aside(path) as scratch:
-        figure.savefig(scratch, format=path.suffix[1:], dpi=DPI)
-
-
-def _save_png(figure: Figure, path: Path) -> None:
-    """256 colours are enough for lines and letters, and take a third of the space; a figure whose
-    colours are numbers keeps them all.
-    """
-    figure.set_dpi(DPI)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    pixels = np.asarray(canvas.buffer_rgba())[..., :3]
-    if _colours_are_numbers(figure):
-        image = Image.fromarray(pixels)
-    else:
-        palette, indices = _few_colours(pixels)
-        image = Image.fromarray(indices, "P")
-        image.putpalette(palette.tobytes())
-    with atomic.aside(path) as scratch:
-        image.save(scratch, format="PNG", dpi=(DPI, DPI))
-
-
-def _colours_are_numbers(figure: Figure) -> bool:
-    """Is something drawn with a scale of colours? Steps of a scale are few pixels each, and would
-    lose their colours to those of letters.
-    """
-    drawn: Any = figure.findobj(lambda one: isinstance(one, ScalarMappable))
-    return any(one.get_array() is not None for one in drawn)
-
-
-def _few_colours(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The most frequent colours, uint8 [colours, 3], and the one of each pixel, uint8 [h, w].
-
-    Areas of one colour keep it exactly, being frequent; the blurred edges of lines and letters are
-    rounded to the nearest. (Pillow's own ways give pale areas another hue.) Not for scales of
-    colours, see `_colours_are_numbers`. pixels: uint8 [h, w, 3].
-    """
-    packed = pixels.astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)
-    counts = np.bincount(packed.ravel(), minlength=1 << 24)
-    found = np.flatnonzero(counts)
-    found = found[np.argsort(-counts[found], kind="stable")]
-    colours = np.stack([found >> 16, (found >> 8) & 255, found & 255], axis=1)  # [found, 3]
-    palette = colours[:COLOURS]
-    rest = colours[COLOURS:].astype(np.float32)
-    # The nearest has the least |p|^2 - 2 p c; |c|^2 is the same for all.
-    score = np.sum(palette**2, axis=1) - 2 * rest @ palette.T.astype(np.float32)
-    index = np.zeros(1 << 24, np.uint8)
-    index[found[:COLOURS]] = np.arange(len(palette))
-    index[found[COLOURS:]] = np.argmin(score, axis=1)
-    return palette.astype(np.uint8), index[packed]

@@ -52,10 +52,11 @@ def _name(options: Any) -> str:
 
 def draw(found: Advice, options: Any) -> None:
     """Save the figure."""
-    from jaxbio.figures import lines  # matplotlib takes a while to import
+    from jaxbio.figures.saving import save_as  # matplotlib takes a while to import
+    from jaxbio.figures.style import Look
     from jaxbio.studies.advise.figure import advice
 
-    lines.save_as(advice(found.overall, title(found, options), lines.Look()), options.figure)
+    save_as(advice(found.overall, title(found, options), Look()), options.figure)
 
 
 def title(found: Advice, options: Any) -> str:

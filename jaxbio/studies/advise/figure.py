@@ -5,16 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from jaxbio.analysis.comparison import Comparison
-from jaxbio.figures.lines import (
-    SIZE,
-    Look,
-    colours,
-    panels,
-    room_for,
-    text_inches,
-    thousands,
-    wrapped,
-)
+from jaxbio.figures.lines import panels, room_for, thousands
+from jaxbio.figures.style import SIZE, Look, colours, text_inches, wrapped
 
 NAMES = 0.36  # of the width for names of learners, at most: options are broken into lines
 

@@ -7,17 +7,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxbio.figures.lines import (
-    DASHES,
-    End,
-    Look,
-    colours,
-    label_ends,
-    panels,
-    reach,
-    room_for,
-    thousands,
-)
+from jaxbio.figures.lines import End, label_ends, panels, reach, room_for, thousands
+from jaxbio.figures.style import DASHES, Look, colours
 from jaxbio.studies.beyond.study import FORGETFUL, at_best
 from jaxbio.studies.contestants import UNIFORM
 

@@ -7,18 +7,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxbio.figures.lines import (
-    DASHES,
-    End,
-    Look,
-    colours,
-    label_ends,
-    panels,
-    room_for,
-    shades,
-    thousands,
-    ticks_at,
-)
+from jaxbio.figures.lines import End, label_ends, panels, room_for, thousands, ticks_at
+from jaxbio.figures.style import DASHES, Look, colours, shades
 from jaxbio.studies.guarantees.study import TRIVIAL
 
 APART = 1.07  # between the marks of two guarantees at one delta, a factor

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from jaxbio.figures.lines import LEARNER_COLOURS, Look, panels, style, thousands
+from jaxbio.figures.lines import panels, thousands
+from jaxbio.figures.style import LEARNER_COLOURS, Look, style
 from jaxbio.studies.phase.study import helpful_delays, line_of, undecided
 
 HELPS, HURTS = LEARNER_COLOURS["MetaBIO"], LEARNER_COLOURS["DAda-Exp3"]

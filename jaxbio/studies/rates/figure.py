@@ -8,17 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
-from jaxbio.figures.lines import (
-    DASHES,
-    End,
-    Look,
-    colours,
-    label_ends,
-    panels,
-    room_for,
-    thousands,
-    ticks_at,
-)
+from jaxbio.figures.lines import End, label_ends, panels, room_for, thousands, ticks_at
+from jaxbio.figures.style import DASHES, Look, colours
 from jaxbio.studies.rates.series import AXES
 
 MARKS = {  # of matplotlib, and the same as a letter

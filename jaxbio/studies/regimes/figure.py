@@ -9,10 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from jaxbio.figures.lines import (
-    DASHES,
     End,
-    Look,
-    colours,
     curves,
     finish_regret,
     label_ends,
@@ -21,6 +18,7 @@ from jaxbio.figures.lines import (
     thousands,
     ticks_at,
 )
+from jaxbio.figures.style import DASHES, Look, colours
 
 RATES = {"nothing": "rate √((K + d) T)", "states": "rate √((K + min(S, d)) T)"}
 

@@ -12,20 +12,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from jaxbio.figures.lines import (
-    DASHES,
     End,
-    Look,
     band,
-    colours,
     curves,
     finish_regret,
     label_ends,
     number_after,
     panels,
     room_for,
-    shades,
     thousands,
 )
+from jaxbio.figures.style import DASHES, Look, colours, shades
 from jaxbio.studies.paper.experiment import Layout
 from jaxbio.studies.paper.figures.waiting import WITHOUT
 from jaxbio.studies.paper.switching import BASE

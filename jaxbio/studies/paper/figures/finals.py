@@ -11,18 +11,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxbio.figures.lines import (
-    End,
-    Look,
-    colours,
-    label_ends,
-    panels,
-    reach,
-    room_for,
-    shades,
-    text_inches,
-    thousands,
-)
+from jaxbio.figures.lines import End, label_ends, panels, reach, room_for, thousands
+from jaxbio.figures.style import Look, colours, shades, text_inches
 from jaxbio.studies.paper.experiment import Layout
 from jaxbio.studies.paper.figures.curves import drawn, heading, named, places, same, shaded
 
