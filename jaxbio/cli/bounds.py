@@ -9,7 +9,8 @@ import numpy as np
 from jaxbio import checks, theory
 from jaxbio.checks import memory
 from jaxbio.environment.delays import realised_delays
-from jaxbio.studies import specs
+from jaxbio.studies import parsing, specs
+from jaxbio.studies.paper.experiment import Options
 
 SEED = 0  # of the delays that stand for their law
 
@@ -18,6 +19,22 @@ REGRET = (
     "R_T, in mean losses (DAda-Exp3's theorem is about realised regret; the step to R_T takes a "
     "third of delta, so the learner has to be tuned to 2 delta / 3)"
 )
+
+
+def add(commands: Any) -> None:
+    def command(options: Any) -> tuple[Any, str]:
+        found = evaluate(options)
+        return found, as_text(found)
+
+    made = parsing.add_command(
+        commands,
+        "theory",
+        "the paper's bounds, and which learner they recommend",
+        command,
+        "jaxbio theory --actions 8 --states 12 --horizon 100000 --delay laplace:50,25",
+    )
+    parsing.problem(made)
+    parsing.option(made, "--delta", Options, "confidence", type=float)
 
 
 def evaluate(arguments: Any) -> dict[str, Any]:

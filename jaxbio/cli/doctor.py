@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 import time
 import warnings
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +15,7 @@ import numpy as np
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.instances import make_environment
 from jaxbio.learners.registry import LEARNERS, make_learner
+from jaxbio.studies import parsing
 from jaxbio.sweeps.simulate import simulate
 
 PACKAGES = ("jaxbio", "jax", "jaxlib", "llvmlite", "numpy")
@@ -21,6 +23,18 @@ CHECKED = "metabio"  # played by its back-end and by the definition
 SMALL = {"horizon": 200, "runs": 32}
 TIMED = {"horizon": 2_000, "runs": 4_096}
 ON_GPU = {"horizon": 2_000, "runs": 131_072}
+
+
+def add(commands: Any) -> None:
+    def command(options: Any) -> tuple[Any, str]:
+        names = options.learners or all_names()
+        shown = None if options.quiet else lambda name: print(f"{name} ...", file=sys.stderr)
+        found = examine(names, shown)
+        return found, as_text(found)
+
+    about = "versions, devices, back-ends, a self-check and rounds per second"
+    parser = parsing.add_command(commands, "doctor", about, command, "jaxbio doctor metabio ucb1")
+    parser.add_argument("learners", nargs="*", metavar="LEARNER", help="names (default: all)")
 
 
 def examine(names: list[str], progress: Any = None) -> dict[str, Any]:

@@ -7,7 +7,18 @@ from typing import Any
 
 from jaxbio.environment.instances import ENVIRONMENTS
 from jaxbio.learners.registry import LEARNERS
+from jaxbio.studies import parsing
 from jaxbio.studies.paper.registry import EXPERIMENTS
+
+
+def add(commands: Any) -> None:
+    def command(options: Any) -> tuple[Any, str]:
+        found = everything()
+        return found, as_text(found)
+
+    parsing.add_command(
+        commands, "list", "environments, learners, experiments", command, "jaxbio list --json"
+    )
 
 
 def first_line(thing: Any) -> str:

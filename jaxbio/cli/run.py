@@ -7,9 +7,39 @@ from typing import Any
 
 from jaxbio.analysis.compare import compare
 from jaxbio.analysis.comparison import Comparison
-from jaxbio.studies import specs
+from jaxbio.environment.instances import ENVIRONMENTS
+from jaxbio.studies import parsing, specs
 from jaxbio.sweeps.result import Result
 from jaxbio.sweeps.simulate import simulate
+
+
+def add(commands: Any) -> None:
+    def command(options: Any) -> tuple[Any, str]:
+        results = play(options)
+        found, compared = summary(results), comparison(results)
+        text = table(found)
+        if compared is not None:
+            found, text = found | {"comparison": compared.to_dict()}, f"{text}\n\n{compared}"
+        if options.figure is not None:
+            from jaxbio.figures.lines import regret_curves  # matplotlib takes a while to import
+            from jaxbio.figures.saving import save_as
+
+            save_as(regret_curves(results, options.environment), options.figure)
+        return found, text
+
+    made = parsing.add_command(
+        commands,
+        "run",
+        "play learners on a problem",
+        command,
+        "jaxbio run paper-utility dada-exp3 metabio:delta=0.05 --set states 8 --figure out.png",
+    )
+    made.add_argument("environment", choices=list(ENVIRONMENTS), metavar="ENVIRONMENT")
+    made.add_argument("learners", nargs="+", metavar="LEARNER", help="a name, or name:option=value")
+    made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
+    made.add_argument("--delay", help="50, laplace:50,25, geometric:20 or uniform:0,100")
+    parsing.numbers(made, simulate)
+    parsing.figure(made)
 
 
 def play(arguments: Any) -> dict[str, Result]:

@@ -32,17 +32,36 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import shtab
 import xarray as xr
 
 from jaxbio import checks
 from jaxbio.learners.registry import make_learner
-from jaxbio.studies import specs
+from jaxbio.storage import netcdf
+from jaxbio.studies import parsing, specs
 from jaxbio.studies.outputs import try_file
 from jaxbio.sweeps.sweep import sweep
 
 AXIS = re.compile(r"\$(\w+)")
 FORWARDED = ("horizon", "runs", "seed", "rounds", "keep", "quantiles", "paired", "store")
 TABLES = ("environment", "learners", "axes")
+
+
+def add(commands: Any) -> None:
+    def command(options: Any) -> tuple[Any, str]:
+        config = read(options.config)
+        place = output(config, options.config)
+        data = play(config, progress=not options.quiet)
+        netcdf.save(data, place)
+        found = {"output": str(place), "sizes": {str(k): v for k, v in data.sizes.items()}}
+        return found, f"{place}: {dict(data.sizes)}"
+
+    made = parsing.add_command(
+        commands, "sweep", "play the grid of a TOML file", command, "jaxbio sweep grid.toml"
+    )
+    made.description = __doc__
+    config = made.add_argument("config", type=parsing.path, metavar="CONFIG.toml")
+    config.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -8,9 +8,42 @@ from typing import Any
 from jaxbio import checks
 from jaxbio.analysis.tune import tune
 from jaxbio.analysis.tuned import Tuned
+from jaxbio.environment.instances import ENVIRONMENTS
 from jaxbio.learners.registry import make_learner
-from jaxbio.studies import specs
+from jaxbio.studies import parsing, specs
 from jaxbio.studies.outputs import named, parts, problem
+
+
+def add(commands: Any) -> None:
+    def command(options: Any) -> tuple[Any, str]:
+        found = play(options)
+        if options.figure is not None:
+            from jaxbio.figures.saving import save_as  # matplotlib takes a while to import
+            from jaxbio.figures.tuning import tuning
+
+            save_as(tuning(found, title(options)), options.figure)
+        return found.to_dict(), str(found)
+
+    made = parsing.add_command(
+        commands,
+        "tune",
+        "search for hyperparameters of a learner; held-out comparison with the start values",
+        command,
+        "jaxbio tune paper-stochastic metabio --param scale=1 --param radius_scale=1 --delay 50",
+    )
+    made.add_argument("environment", choices=list(ENVIRONMENTS), metavar="ENVIRONMENT")
+    made.add_argument("learner", metavar="LEARNER", help="a name, or name:option=value")
+    made.add_argument(
+        "--param", action="append", required=True, metavar="NAME=VALUE", help="where to begin"
+    )
+    made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
+    made.add_argument("--delay", help="50, laplace:50,25, geometric:20 or uniform:0,100")
+    parsing.numbers(made, tune)
+    parsing.option(made, "--steps", tune, "of the search", type=int)
+    parsing.option(made, "--held-out", tune, "runs of the comparison", type=int)
+    parsing.folder(made, "tune")
+    parsing.store(made)
+    parsing.figure(made)
 
 
 def play(arguments: Any) -> Tuned:

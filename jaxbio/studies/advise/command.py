@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxbio.environment.delays import FixedDelay, TableDelay
-from jaxbio.studies import specs
+from jaxbio.studies import parsing, specs
 from jaxbio.studies.advise.study import Advice, advise
 from jaxbio.studies.families import FAMILIES
 
@@ -23,6 +23,32 @@ OWN = ("On this problem", "Among those whose regret is bounded whatever the mapp
 ADVERSARIAL = (
     "If losses are adversarial, states may mislead: take one that ignores them, such as DAda-Exp3."
 )
+
+
+def add(commands: Any) -> None:
+    def command(options: Any) -> tuple[Any, str]:
+        found = ask(options)
+        if options.figure is not None:
+            draw(found, options)
+        return as_dict(found), as_text(found, options.family)
+
+    made = parsing.add_command(
+        commands,
+        "advise",
+        "a learner for a problem of this size, found by playing it",
+        command,
+        "jaxbio advise --actions 8 --states 12 --horizon 100000 --delay laplace:50,25",
+    )
+    parsing.problem(made)
+    parsing.family(made, advise)
+    made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual five")
+    spent = "of play, at most, beside the time that compiling takes"
+    parsing.option(made, "--seconds", advise, spent, type=float)
+    parsing.option(made, "--seed", advise, "root seed", type=int)
+    place = f"of finished parts (by default below {STORES}): the same command goes on"
+    made.add_argument("--store", type=parsing.path, help=place)
+    made.set_defaults(folder=STORES)
+    parsing.figure(made)
 
 
 def ask(options: Any) -> Advice:

@@ -8,11 +8,23 @@ from typing import Any
 import xarray as xr
 
 from jaxbio.analysis.intervals import of_mean
+from jaxbio.studies import parsing
 from jaxbio.studies.beyond.study import FORGETFUL, at_best, play_beyond
 from jaxbio.studies.outputs import named, parts, write
 
 Rows = dict[str, dict[str, dict[str, float]]]  # learner -> value of an axis -> see `means`
 OPTIONS = ("horizon", "delay", "changes", "memories", "runs", "seed")
+
+
+def add(commands: Any) -> None:
+    about = "mappings that change, an unknown horizon, unknown states"
+    example = "jaxbio beyond --runs 200"
+    made = parsing.add_study(commands, "beyond", about, study, example, play_beyond)
+    parsing.fixed(made, play_beyond)
+    parsing.option(made, "--changes", play_beyond, "of the mapping", type=int)
+    parsing.option(
+        made, "--memories", play_beyond, "after which learners forget, in phases", type=float
+    )
 
 
 def study(options: Any) -> tuple[dict[str, Any], str]:

@@ -6,12 +6,43 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from jaxbio.learners.exp3 import TUNINGS
+from jaxbio.studies import parsing
 from jaxbio.studies.paper.experiment import Experiment, Options
 from jaxbio.studies.paper.registry import EXPERIMENTS
 from jaxbio.studies.paper.verdicts import Verdict, judge
 from jaxbio.sweeps.workers import number_of_workers
 
 DECISIVE = 1000  # runs
+
+
+def add(commands: Any) -> None:
+    def command(options: Any) -> tuple[Any, str]:
+        found = [reproduce(number, options) for number in numbers(options.experiments)]
+        return found, as_text(found, options.folder)
+
+    made = parsing.add_command(
+        commands,
+        "reproduce",
+        "play the paper's experiments; figures, verdicts, a report",
+        command,
+        "jaxbio reproduce 1 4 --runs 100",
+    )
+    choices = [*map(str, EXPERIMENTS), "all"]
+    which = f"{', '.join(choices)} (all)"
+    made.add_argument(
+        "experiments", nargs="*", choices=choices, default="all", metavar="EXPERIMENT", help=which
+    )
+    made.add_argument(
+        "--folder", type=parsing.path, default=Path("results/paper"), help="of the report"
+    )
+    parsing.numbers(made, Options)
+    parsing.option(made, "--delta", Options, "confidence", type=float)
+    parsing.option(made, "--tuning", Options, "of DAda-Exp3", choices=TUNINGS)
+    parsing.option(made, "--rounds", Options, "recorded rounds", type=int)
+    made.add_argument(
+        "--sensitivity", action="store_true", help="verdicts under what the paper leaves open"
+    )
 
 
 def numbers(chosen: list[str]) -> list[int]:

@@ -10,11 +10,21 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbio.studies import specs
+from jaxbio.studies import parsing, specs
 from jaxbio.studies.outputs import write
 from jaxbio.studies.phase.study import helpful_delays, phase_diagram
 
 PLACE = ("actions", "horizon", "states")
+
+
+def add(commands: Any) -> None:
+    about = "where intermediate observations help, over states and delays"
+    example = "jaxbio phase --grid full --runs 300"
+    made = parsing.add_study(commands, "phase", about, study, example, phase_diagram)
+    made.add_argument("--grid", choices=list(GRIDS), default="small", help="of S and d")
+    parsing.family(made, phase_diagram)
+    parsing.option(made, "--actions", phase_diagram, "K", type=int)
+    parsing.option(made, "--horizon", phase_diagram, "rounds T", "horizons", type=int)
 
 
 def geometric(low: int, high: int, count: int) -> list[int]:

@@ -7,11 +7,23 @@ from typing import Any
 
 import xarray as xr
 
+from jaxbio.studies import parsing
 from jaxbio.studies.outputs import named, parts, write
-from jaxbio.studies.rates.series import AXES
+from jaxbio.studies.rates.series import AXES, VALUES
 from jaxbio.studies.rates.study import measure_rates
 
 FORWARDED = ("horizons", "states", "delays", "actions", "horizon", "delta", "runs", "seed")
+
+
+def add(commands: Any) -> None:
+    about = "how regret grows with T, S, d and K, beside the paper's rates"
+    example = "jaxbio rates --runs 4000 --horizon 32000"
+    made = parsing.add_study(commands, "rates", about, study, example, measure_rates)
+    for name in VALUES:
+        parsing.option(made, f"--{name}", measure_rates, "along this axis", type=int)
+    parsing.option(made, "--horizon", measure_rates, "T elsewhere", type=int)
+    parsing.option(made, "--delta", measure_rates, "confidence", type=float)
+    parsing.store(made)
 
 
 def study(arguments: Any) -> tuple[dict[str, Any], str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import xarray as xr
 
+from jaxbio.studies import parsing
 from jaxbio.studies.outputs import named, parts, write
 from jaxbio.studies.regimes.study import (
     DIFFERENCES,
@@ -16,6 +17,14 @@ from jaxbio.studies.regimes.study import (
     play_delays,
     play_regimes,
 )
+
+
+def add(commands: Any) -> None:
+    about = "mappings and losses, each stochastic or adversarial"
+    example = "jaxbio regimes --runs 200 --delay 200"
+    made = parsing.add_study(commands, "regimes", about, study, example, play_regimes)
+    parsing.fixed(made, play_regimes)
+    parsing.option(made, "--delays", play_delays, "of the 2nd figure", type=int)
 
 
 def study(options: Any) -> tuple[dict[str, Any], str]:
