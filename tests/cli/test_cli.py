@@ -414,7 +414,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     """As with `| head`: nothing is complained about."""
     process = subprocess.Popen(
         [sys.executable, "-m", "jaxbio", "list"],
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

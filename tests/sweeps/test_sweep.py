@@ -731,7 +731,7 @@ print(peak() - before, plan.bytes)
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="where peaks are told")
 def test_a_plan_is_what_a_process_takes() -> None:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     said = subprocess.run(
         [sys.executable, "-c", PEAK], env=environment, capture_output=True, text=True, check=True
     )

@@ -5,7 +5,8 @@ large for the machine) that names the argument. A refusal of a command line is o
 code 2. Nothing is played: every game needs keys, and here asking for one is the sign that the front
 door let a call pass.
 
-Another seed: JAXBIO_FUZZ_SEED=7 pytest tests/test_fuzz.py; more calls: JAXBIO_FUZZ_CALLS=20000.
+Another seed: JAXBIO_FUZZ_SEED=7 pytest tests/properties/test_fuzz.py; more calls:
+JAXBIO_FUZZ_CALLS=20000.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Imports point one way, and some modules stand alone: read from the source, nothing is run."""
+"""Where code lives: imports point one way, the root is small, and no name hides another."""
 
 from __future__ import annotations
 
 import ast
+import importlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,38 +13,36 @@ import pytest
 import jaxbio
 
 ROOT = Path(jaxbio.__file__).parent
-CODE = ("sources", "bytecode", "fingerprint", "traces")  # what counts as the same code
-TOOLS = ("ops", "rng", "checks", "files", "memory")
-DRIVERS = (
-    "simulate", "surroundings", "moments", "grid", "schedule", "store",
-    "claims", "playing", "dataset", "sweep",
-)  # fmt: skip
-LAYERS = (  # each may import from the layers above it, and from its own where the layer is open
-    ("trees", "starting"),
+MOST = 8  # modules beside the folders
+LAYERS = (  # each part may import from those of the lines above it, and from itself
+    ("trees",),
     ("core",),
-    CODE,
-    TOOLS,
+    ("ops", "rng", "checks"),
     ("environment", "learners"),
     ("engine",),
-    ("record", "workers", "netcdf", "statistics", "comparison"),
-    DRIVERS,
-    ("compare", "tuned"),
-    ("tune",),
-    ("experiments",),
-    ("lab",),
-    ("plot",),
+    ("storage",),
+    ("sweeps",),
+    ("analysis", "data"),
     ("figures",),
-    ("report",),
-    ("commands",),
+    ("plot", "studies"),
     ("cli",),
     ("__main__",),
 )
-OPEN = {CODE, TOOLS, DRIVERS}
+BESIDE = {"ops", "rng", "checks"}  # may import each other
 STANDS_ALONE = "theory"
 
 
 def modules() -> list[Path]:
     return sorted(ROOT.rglob("*.py"))
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def dotted(path: Path) -> str:
+    """learners/exp3.py -> learners.exp3; checks/__init__.py -> checks."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def imports(path: Path, run: bool = False) -> Iterator[str]:
@@ -74,10 +74,6 @@ def layer(name: str) -> int:
     return next((i for i, names in enumerate(LAYERS) if name in names), -1)
 
 
-def named(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
 @pytest.mark.parametrize("path", modules(), ids=named)
 def test_arrows_point_one_way(path: Path) -> None:
     own = part_of(path)
@@ -89,39 +85,52 @@ def test_arrows_point_one_way(path: Path) -> None:
         return
     assert layer(own) >= 0, f"{named(path)} belongs to no layer: add {own!r} to LAYERS"
     for other in wanted - {STANDS_ALONE, "__version__"}:
-        below = layer(other) < layer(own)
-        beside = layer(other) == layer(own) and LAYERS[layer(own)] in OPEN
         assert layer(other) >= 0, f"{named(path)} imports {other}, which belongs to no layer"
-        assert below or beside, f"{named(path)} must not import {other}"
+        below = layer(other) < layer(own)
+        assert below or {own, other} <= BESIDE, f"{named(path)} must not import {other}"
 
 
-@pytest.mark.parametrize("names", [CODE, TOOLS, DRIVERS])
-def test_no_modules_of_a_layer_import_in_a_circle(names: tuple[str, ...]) -> None:
-    graph = {name: {part(other) for other in imports(ROOT / f"{name}.py")} for name in names}
-    left = set(names)
-    while left:
-        free = {name for name in left if not graph[name] & (left - {name})}
-        assert free, f"{sorted(left)} import each other"
-        left -= free
+def test_the_root_is_small() -> None:
+    found = sorted(file.name for file in ROOT.glob("*.py"))
+    assert len(found) <= MOST, f"{found}: a module belongs into a folder"
 
 
-def test_no_modules_of_the_engine_import_in_a_circle() -> None:
-    files = {named(file)[:-3].replace("/", "."): file for file in (ROOT / "engine").rglob("*.py")}
-    graph = {
-        name: {
-            other
-            for other in files
-            for found in imports(file, run=True)
-            if f"{found}.".startswith(f"jaxbio.{other}.")
-        }
-        for name, file in files.items()
-    }
+def test_every_folder_is_a_package_that_says_what_it_is_for() -> None:
+    for folder in {path.parent for path in modules()}:
+        assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+
+
+def imported_modules() -> dict[str, set[str]]:
+    """Module -> those of the package that it imports; the package itself is left out."""
+    names = {dotted(path): path for path in modules() if path != ROOT / "__init__.py"}
+    graph = {}
+    for name, path in names.items():
+        found = {one.removeprefix("jaxbio.") for one in imports(path, run=True)}
+        # "checks.number" is of module checks, "checks.memory" is a module
+        graph[name] = {one if one in names else one.rpartition(".")[0] for one in found}
+        graph[name] &= names.keys() - {name}
+    return graph
+
+
+def test_no_modules_import_in_a_circle() -> None:
+    graph = imported_modules()
     assert graph["engine.backends.choice"] > {"engine.flatten", "engine.backends.native"}
     left = set(graph)
     while left:
         free = {name for name in left if not graph[name] & (left - {name})}
         assert free, f"{sorted(left)} import each other"
         left -= free
+
+
+@pytest.mark.parametrize("path", modules(), ids=named)
+def test_no_module_is_hidden_by_what_has_its_name(path: Path) -> None:
+    """`jaxbio.sweeps.sweep` is a module; a function `sweep` of `jaxbio.sweeps` would hide it."""
+    if path.name == "__main__.py":
+        return
+    name = f"jaxbio.{dotted(path)}".removesuffix(".__init__")
+    module = importlib.import_module(name)
+    above, _, last = name.rpartition(".")
+    assert not above or getattr(sys.modules[above], last) is module
 
 
 @pytest.mark.parametrize("path", modules(), ids=named)
@@ -145,9 +154,11 @@ def test_theory_stands_alone() -> None:
 
 
 @pytest.mark.parametrize("path", modules(), ids=named)
-def test_only_plot_draws(path: Path) -> None:
+def test_only_figures_draw(path: Path) -> None:
+    """Those that all share, and a study's own."""
     drawing = [name for name in imports(path) if name.split(".")[0] == "matplotlib"]
-    assert not drawing or part_of(path) in ("plot", "figures")
+    own = path.relative_to(ROOT).parts[-2:]
+    assert not drawing or "figures" in own or own[-1] == "figure.py"
 
 
 @pytest.mark.parametrize("path", modules(), ids=named)

@@ -232,7 +232,7 @@ print(len(made), result.backend, result.regret.tobytes().hex())
 
 def in_process(name: str, folder: Path) -> list[str]:
     environment = os.environ | {
-        "PYTHONPATH": str(Path(__file__).parents[1]), "XDG_CACHE_HOME": str(folder),
+        "PYTHONPATH": str(Path(__file__).parents[2]), "XDG_CACHE_HOME": str(folder),
     }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", PLAY, name], env=environment, capture_output=True, text=True

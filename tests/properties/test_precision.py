@@ -163,7 +163,7 @@ def in_float64(single: dict[str, np.ndarray], folder: Path) -> dict[str, np.ndar
         "forced = single['action'], single['weight']\n"
         f"np.savez({str(folder / 'double.npz')!r}, **t.run(forced))\n"
     )
-    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
     environment = os.environ | {"JAX_ENABLE_X64": "1", "PYTHONPATH": paths}
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, env=environment)
     return dict(np.load(folder / "double.npz"))
