@@ -50,9 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = known.parse_args(given)
         _keep_programs()
         outputs.try_places(options)
-        found = options.command(options)
-        if found is not None:
-            _show(*found, options)
+        made = options.command(options)
+        if made is not None:
+            found, text = made
+            _show(found, text, options)
         sys.stdout.flush()
     except BrokenPipeError:  # as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to flush
