@@ -227,6 +227,8 @@ def test_a_figure_that_cannot_be_written_is_refused_before_anything_is_played(
 @pytest.fixture
 def nothing_played(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever plays raises: a command that is refused never gets there."""
+    known = cli.parser()  # with the defaults of what plays
+    monkeypatch.setattr(cli, "parser", lambda: known)
 
     def played(*_: object, **__: object) -> None:
         raise AssertionError("played")
