@@ -21,7 +21,7 @@ import numpy as np
 
 import jaxbio as jb
 from benchmarks import machine, measure
-from jaxbio.experiments.experiment import PAPER_DELAYS, Options, on_paper_delays
+from jaxbio.studies.paper.experiment import PAPER_DELAYS, Options, on_paper_delays
 
 LEARNERS = ("metabio", "nsd-ucrl2", "thompson", "dada-exp3", "ucb1")
 TARGETS = {"cold": 8.0, "warm": 5.0}

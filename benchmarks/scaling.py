@@ -191,7 +191,7 @@ def draw_panel(axes: Any, panel: Panel, lines: dict[str, list[float]]) -> None:
     """Both axes logarithmic; the values of the quantity as ticks."""
     from matplotlib.ticker import LogLocator
 
-    from jaxbio.plot import LEARNER_COLOURS, SPARE_COLOURS
+    from jaxbio.figures.style import LEARNER_COLOURS, SPARE_COLOURS
 
     usual = [LEARNER_COLOURS["DAda-Exp3"], LEARNER_COLOURS["MetaBIO"], SPARE_COLOURS[2]]
     colours = dict(zip(LINES, usual, strict=True))

@@ -1,9 +1,14 @@
 """jaxbio: delayed bandits with intermediate observations, many games side by side in JAX."""
 
-from jaxbio import starting, theory  # noqa: F401  starting is to be first, see there
-from jaxbio.compare import compare, compare_points
-from jaxbio.comparison import Comparison, Row
-from jaxbio.core import Arrivals, Known, Learner, Play, pytree, static
+from jaxbio.cli import starting  # noqa: F401  to be first, see there
+
+# isort: split
+from jaxbio import theory
+from jaxbio.analysis.compare import compare, compare_points
+from jaxbio.analysis.comparison import Comparison, Row
+from jaxbio.analysis.tune import tune
+from jaxbio.analysis.tuned import Tuned
+from jaxbio.core import Arrivals, Known, Learner, Play
 from jaxbio.engine.rollout import Record, rollout, trajectory
 from jaxbio.engine.round import Round
 from jaxbio.engine.sizing import ring_sizes
@@ -24,12 +29,6 @@ from jaxbio.environment.losses import (
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
-from jaxbio.lab.advise import advise
-from jaxbio.lab.beyond import play_beyond
-from jaxbio.lab.guarantees import check_guarantees
-from jaxbio.lab.phase import phase_diagram
-from jaxbio.lab.rates import measure_rates
-from jaxbio.lab.regimes import play_regimes
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
@@ -43,11 +42,16 @@ from jaxbio.learners.restarting import Restarting
 from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
-from jaxbio.record import Result
-from jaxbio.simulate import simulate
-from jaxbio.sweep import plan_sweep, sweep
-from jaxbio.tune import tune
-from jaxbio.tuned import Tuned
+from jaxbio.studies.advise.study import advise
+from jaxbio.studies.beyond.study import play_beyond
+from jaxbio.studies.guarantees.study import check_guarantees
+from jaxbio.studies.phase.study import phase_diagram
+from jaxbio.studies.rates.study import measure_rates
+from jaxbio.studies.regimes.study import play_regimes
+from jaxbio.sweeps.result import Result
+from jaxbio.sweeps.simulate import simulate
+from jaxbio.sweeps.sweep import plan_sweep, sweep
+from jaxbio.trees import pytree, static
 
 __version__ = "0.1.0"
 

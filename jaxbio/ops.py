@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbio.core import Array, float_dtype
+from jaxbio.core import Array
+from jaxbio.trees import float_dtype
 
 FEW_LANES = 8  # up to so many are written out; rounds with more are rare
 UNROLLED = 32  # up to this length a sum is written out term by term: only so does it vectorise

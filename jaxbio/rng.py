@@ -16,7 +16,8 @@ import numpy as np
 from jax import lax
 
 from jaxbio import checks
-from jaxbio.core import Array, float_dtype
+from jaxbio.core import Array
+from jaxbio.trees import float_dtype
 
 ROUND, STATE, LOSS, DELAY, DRAW = range(5)  # purposes
 INDICES = 2**24  # actions, states or draws of a round that have words of their own

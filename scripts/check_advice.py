@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import jaxbio as jb
-from jaxbio.comparison import Comparison
-from jaxbio.lab.contestants import ROBUST, contestants
+from jaxbio.analysis.comparison import Comparison
+from jaxbio.studies.contestants import ROBUST, contestants
 
 Table = tuple[np.ndarray, np.ndarray]  # P [K, S], theta [S]
 ALLOWED = 2  # problems on which only the advice decides

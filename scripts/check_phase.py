@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 
 import jaxbio as jb
-from jaxbio.commands.phase import GRIDS
-from jaxbio.lab.contestants import wrappers
-from jaxbio.lab.phase import helpful_delays
+from jaxbio.studies.contestants import wrappers
+from jaxbio.studies.phase.command import GRIDS
+from jaxbio.studies.phase.study import helpful_delays
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from utility_oracle import final_regret, log_ratio  # pyright: ignore[reportMissingImports]

@@ -22,9 +22,10 @@ import reference
 
 import jaxbio as jb
 from jaxbio import rng
-from jaxbio.core import draws_of, float_dtype
+from jaxbio.core import draws_of
 from jaxbio.engine import player
 from jaxbio.engine.round import as_numbers, begin, make_game, step, summary
+from jaxbio.trees import float_dtype
 
 # A filter of warnings, for what LLVM's back-end does not know: keys of jax.random, float64.
 BY_VMAP = "default:jaxbio plays this with jax.vmap"
@@ -61,7 +62,7 @@ def with_boxes(boxes: int, patch: pytest.MonkeyPatch) -> list[Any]:
         games.append(make_game(*args, **{**options, "boxes": boxes}))
         return games[-1]
 
-    patch.setattr(sys.modules["jaxbio.simulate"], "make_game", made)
+    patch.setattr(sys.modules["jaxbio.sweeps.simulate"], "make_game", made)
     return games
 
 

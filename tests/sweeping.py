@@ -134,7 +134,7 @@ def finish(process: subprocess.Popen[str], out: Path) -> Outcome:
 
 def _stretch_writing(pause: float) -> None:
     """Spend that long in the middle of writing a file, and again before it gets its name."""
-    files: Any = sys.modules["jaxbio.files"]
+    files: Any = sys.modules["jaxbio.storage.atomic"]
 
     rename = os.replace
 
@@ -173,9 +173,9 @@ class _Noting:
 
 def _watch(hold: tuple[int, str] | None, begun: str | None) -> tuple[list[int], dict[int, str]]:
     """Lists that will hold the blocks saved and the device of each block."""
-    from jaxbio.store import Store
+    from jaxbio.storage.store import Store
 
-    module: Any = sys.modules["jaxbio.playing"]
+    module: Any = sys.modules["jaxbio.sweeps.execute"]
     saved: list[int] = []
     devices: dict[int, str] = {}
     save, play_one, play_block = Store.save, module._play_one, module.play_block

@@ -17,8 +17,8 @@ import matplotlib.pyplot as plt
 import pytest
 
 import jaxbio as jb
-from jaxbio import cli
-from jaxbio.commands import sweep_file
+from jaxbio.cli import main as cli
+from jaxbio.cli import sweep_file
 
 PAGES = Path(__file__).parents[1] / "docs" / "pages"
 BLOCK = re.compile(r"(<!-- not run -->\n)?^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)

@@ -11,10 +11,10 @@ import numpy as np
 from jax.extend import core as jex
 
 from jaxbio import checks
-from jaxbio.core import float_dtype
+from jaxbio.engine.code.traces import code_of, traced
 from jaxbio.engine.round import Game, begin, step, summary
 from jaxbio.engine.widths import in_memory, stepped
-from jaxbio.traces import code_of, traced
+from jaxbio.trees import float_dtype
 
 CURVE_BYTES = 48  # of a run and stop: two increments as they come and together, two sums
 

@@ -20,9 +20,9 @@ import numpy as np
 
 from jaxbio.engine import ring
 from jaxbio.engine.backends import choice
+from jaxbio.engine.code.traces import code_of, settings, traced
 from jaxbio.engine.rules import GAME, Rules
 from jaxbio.ops import WIDE_BITS, Wide
-from jaxbio.traces import code_of, settings, traced
 
 ROUNDS_PER_CALL = 1 << 16  # of a run, at most; fewer where they are slow:
 SECONDS_PER_CALL = 0.5  # about, between two looks at the host

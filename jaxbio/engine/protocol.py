@@ -15,9 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbio.core import Array, Known, State, draws_of, float_dtype
+from jaxbio.core import Array, Known, State, draws_of
+from jaxbio.engine.code.traces import code_of, settings, traced
 from jaxbio.ops import Wide
-from jaxbio.traces import code_of, settings, traced
+from jaxbio.trees import float_dtype
 
 SENTENCES = {
     "act": "act must return an action and a ticket (None if it needs none)",

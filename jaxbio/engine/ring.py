@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbio.core import Array, Arrivals, Play, float_dtype
+from jaxbio.core import Array, Arrivals, Play
 from jaxbio.engine.marks import most_of_block
+from jaxbio.trees import float_dtype
 
 MAX_LANES = 1 << 16
 SMALLEST = 80  # slots: more than a small array has, which would be taken apart

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbio import checks, memory, rng
+from jaxbio import checks, rng
+from jaxbio.checks import memory
 from jaxbio.core import Array, check_learner
 from jaxbio.engine.recording import at_points
 from jaxbio.engine.round import (

@@ -13,41 +13,18 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbio import checks, rng
-from jaxbio.core import (
-    Array,
-    Arrivals,
-    Known,
-    Play,
-    as_arrays,
-    draws_of,
-    facts_of,
-    float_dtype,
-    ignores_empty_lanes,
-    is_concrete,
-    library_of,
-    pytree,
-    static,
-)
+from jaxbio.core import Array, Arrivals, Known, Play, draws_of, facts_of, ignores_empty_lanes
 from jaxbio.engine import protocol, ring
 from jaxbio.engine.marks import most_of_block
 from jaxbio.environment.environment import Environment
 from jaxbio.ops import Sum, Wide, sum_add, sum_zero, wide_add, wide_value, wide_zero
+from jaxbio.trees import as_arrays, float_dtype, is_concrete, library_of, pytree, static
 
 # Boxes of a slot (see `ring`). Most rounds bring at most 5 losses to the busiest of 32 runs; where
 # memory is dear, one box and the lists take half as much.
 BOXES = 5
-LADDER = (
-    3,
-    4,
-    5,
-    8,
-    16,
-    64,
-    256,
-    1024,
-    4096,
-    16384,
-)  # lanes: a round looks at the first that is enough
+# Lanes: a round looks at the first of these numbers that is enough.
+LADDER = (3, 4, 5, 8, 16, 64, 256, 1024, 4096, 16384)
 
 
 class Facts(NamedTuple):

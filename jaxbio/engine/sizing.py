@@ -8,10 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbio import checks, memory
-from jaxbio.core import host, is_concrete
+from jaxbio import checks
+from jaxbio.checks import memory
 from jaxbio.engine import ring
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
+from jaxbio.trees import host, is_concrete
 
 # Independent delays of one law bring one loss a round on average, so their number in a round has
 # lighter tails than Poisson(1) (Hoeffding 1956): a round needs more lanes with probability 1.1e-15.

@@ -15,7 +15,8 @@ import numpy as np
 from jax import lax
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, as_arrays, float_dtype, host, pytree, set_field
+from jaxbio.core import Array
+from jaxbio.trees import as_arrays, float_dtype, host, pytree, set_field
 
 TAIL = 32 * math.log(2)  # -ln of the smallest uniform that 32 bits can make, (1/2) / 2**31
 

@@ -10,21 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbio import checks, memory, rng
-from jaxbio.core import (
-    Array,
-    Delays,
-    Losses,
-    Mapping,
-    as_arrays,
-    host,
-    is_concrete,
-    library_of,
-    pytree,
-    set_field,
-)
+from jaxbio import checks, rng
+from jaxbio.checks import memory
+from jaxbio.core import Array, Delays, Losses, Mapping
 from jaxbio.environment.mappings import TableMapping
 from jaxbio.ops import select
+from jaxbio.trees import as_arrays, host, is_concrete, library_of, pytree, set_field
 
 MAX_HORIZON = 2**30
 OPTIONAL = ("in_force",)  # of the protocols: for a mapping with `costs`

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxbio import checks, memory
+from jaxbio import checks
+from jaxbio.checks import memory
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.environment.losses import (

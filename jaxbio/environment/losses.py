@@ -14,9 +14,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, float_dtype, library_of, pytree, set_field, static
+from jaxbio.core import Array
 from jaxbio.environment.padding import pad_states
 from jaxbio.ops import select
+from jaxbio.trees import float_dtype, library_of, pytree, set_field, static
 
 # Of a concentration. Beyond them a Beta variable is a coin, or its mean, to many more digits than
 # floats have, and its parameters would underflow or overflow.

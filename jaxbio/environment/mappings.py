@@ -12,18 +12,10 @@ import numpy as np
 from jax import lax
 
 from jaxbio import checks
-from jaxbio.core import (
-    Array,
-    derived,
-    host,
-    is_concrete,
-    library_of,
-    pytree,
-    set_field,
-    static,
-)
+from jaxbio.core import Array
 from jaxbio.environment.padding import pad_states
 from jaxbio.ops import count, select
+from jaxbio.trees import derived, host, is_concrete, library_of, pytree, set_field, static
 
 NEVER = np.iinfo(np.int32).max
 SMALL = 256  # entries of a table that are compared faster than searched

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from jaxbio.plot import SPARE_COLOURS, End, Look, label_ends, panels, room_for
-from jaxbio.tuned import Tuned
+from jaxbio.analysis.tuned import Tuned
+from jaxbio.figures.lines import End, label_ends, panels, room_for
+from jaxbio.figures.style import SPARE_COLOURS, Look
 
 SCORE = "#8C8C8C"  # grey: no result
 

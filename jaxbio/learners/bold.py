@@ -10,21 +10,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbio import checks
-from jaxbio.core import (
-    Array,
-    Arrivals,
-    Known,
-    Play,
-    State,
-    Ticket,
-    check_learner,
-    draws_of,
-    is_concrete,
-    pytree,
-    set_field,
-    static,
-)
+from jaxbio.core import Array, Arrivals, Known, Play, State, Ticket, check_learner, draws_of
 from jaxbio.learners.undelayed import learn_at_once, without_delay
+from jaxbio.trees import is_concrete, pytree, set_field, static
 
 NO_ACTION = -1  # raises a flag when the result lands: there was no copy to ask
 

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbio import checks
-from jaxbio.core import Array, Arrivals, Known, Play, pytree, round_number, set_field
+from jaxbio.core import Array, Arrivals, Known, Play, round_number
 from jaxbio.ops import Means, means_add, means_value, means_zero
+from jaxbio.trees import pytree, set_field
 
 
 class EliminationState(NamedTuple):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from jaxbio.core import Array, Known, float_dtype, pytree, static
+from jaxbio.core import Array, Known
 from jaxbio.ops import Means, Sum, means_add, means_value, select
+from jaxbio.trees import float_dtype, pytree, static
 
 ESTIMATORS = ("lcb", "mean")
 RADII = ("horizon", "anytime")

@@ -8,17 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbio import checks
-from jaxbio.core import (
-    Array,
-    Arrivals,
-    Known,
-    Play,
-    float_dtype,
-    multiplier,
-    pytree,
-    set_field,
-    static,
-)
+from jaxbio.core import Array, Arrivals, Known, Play, multiplier
 from jaxbio.learners import skipping
 from jaxbio.ops import (
     Sum,
@@ -33,6 +23,7 @@ from jaxbio.ops import (
     wide_value,
     wide_zero,
 )
+from jaxbio.trees import float_dtype, pytree, set_field, static
 
 TUNINGS = ("corrected", "anytime", "printed")
 

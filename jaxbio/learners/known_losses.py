@@ -19,12 +19,10 @@ from jaxbio.core import (
     check_learner,
     draws_of,
     facts_of,
-    float_dtype,
-    pytree,
-    set_field,
 )
 from jaxbio.learners.undelayed import learn_at_once, without_delay
 from jaxbio.ops import select
+from jaxbio.trees import float_dtype, pytree, set_field
 
 
 class KnownLossesState(NamedTuple):

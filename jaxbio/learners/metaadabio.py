@@ -20,10 +20,6 @@ from jaxbio.core import (
     check_learner,
     draws_of,
     facts_of,
-    float_dtype,
-    pytree,
-    set_field,
-    static,
 )
 from jaxbio.learners.estimates import ESTIMATORS, ORDERINGS, RADII, Estimator, estimator
 from jaxbio.learners.metabio import (
@@ -46,6 +42,7 @@ from jaxbio.ops import (
     wide_value,
     wide_zero,
 )
+from jaxbio.trees import float_dtype, pytree, set_field, static
 
 RULES = ("theory", "practical", "footnote", "expected")
 AT_SWITCH = ("learner", "fresh", "all")

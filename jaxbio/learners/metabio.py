@@ -19,12 +19,10 @@ from jaxbio.core import (
     check_learner,
     draws_of,
     facts_of,
-    pytree,
-    set_field,
-    static,
 )
 from jaxbio.learners.estimates import ESTIMATORS, ORDERINGS, RADII, Estimator, estimator
 from jaxbio.ops import Means, Wide, count, means_add, means_zero, select, wide_add, wide_zero
+from jaxbio.trees import pytree, set_field, static
 
 
 class MetaTicket(NamedTuple):

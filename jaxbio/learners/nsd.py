@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbio import checks
-from jaxbio.core import Array, Arrivals, Known, Play, float_dtype, pytree, set_field, static
+from jaxbio.core import Array, Arrivals, Known, Play
 from jaxbio.ops import Means, argmin_fair, means_add, means_value, means_zero, one_hot
+from jaxbio.trees import float_dtype, pytree, set_field, static
 
 
 class Window(NamedTuple):

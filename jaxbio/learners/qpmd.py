@@ -9,20 +9,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbio import checks, rng
-from jaxbio.core import (
-    Array,
-    Arrivals,
-    Known,
-    Play,
-    State,
-    Ticket,
-    check_learner,
-    draws_of,
-    float_dtype,
-    pytree,
-)
+from jaxbio.core import Array, Arrivals, Known, Play, State, Ticket, check_learner, draws_of
 from jaxbio.learners.undelayed import learn_at_once, without_delay
 from jaxbio.ops import choose, one_hot, select
+from jaxbio.trees import float_dtype, pytree
 
 
 class QPMDTicket(NamedTuple):

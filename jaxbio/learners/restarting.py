@@ -8,19 +8,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbio import checks
-from jaxbio.core import (
-    Array,
-    Arrivals,
-    Known,
-    Play,
-    State,
-    Ticket,
-    check_learner,
-    draws_of,
-    pytree,
-    set_field,
-)
+from jaxbio.core import Array, Arrivals, Known, Play, State, Ticket, check_learner, draws_of
 from jaxbio.ops import choose
+from jaxbio.trees import pytree, set_field
 
 
 class RestartTicket(NamedTuple):

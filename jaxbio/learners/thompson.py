@@ -7,8 +7,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, Arrivals, Known, Play, pytree, set_field, static
+from jaxbio.core import Array, Arrivals, Known, Play
 from jaxbio.ops import argmin_fair, count_by
+from jaxbio.trees import pytree, set_field, static
 
 
 class ThompsonState(NamedTuple):

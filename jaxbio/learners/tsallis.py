@@ -9,20 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbio import checks
-from jaxbio.core import (
-    Array,
-    Arrivals,
-    Known,
-    Play,
-    multiplier,
-    pytree,
-    round_number,
-    set_field,
-    static,
-)
+from jaxbio.core import Array, Arrivals, Known, Play, multiplier, round_number
 from jaxbio.learners import skipping
 from jaxbio.learners.exp3 import ExponentialTicket, add_losses, gaps, num_actions
 from jaxbio.ops import Sum, Wide, count, pick, select, sum_zero, wide_add, wide_value, wide_zero
+from jaxbio.trees import pytree, set_field, static
 
 OUTER_STEPS = 12
 INNER_STEPS = 6

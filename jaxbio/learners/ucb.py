@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbio import checks
-from jaxbio.core import Array, Arrivals, Known, Play, pytree, round_number, set_field
+from jaxbio.core import Array, Arrivals, Known, Play, round_number
 from jaxbio.ops import Means, argmin_fair, means_add, means_value, means_zero, one_hot
+from jaxbio.trees import pytree, set_field
 
 
 class UCB1State(NamedTuple):

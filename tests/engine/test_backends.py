@@ -20,7 +20,6 @@ from jax import lax
 
 import jaxbio as jb
 from jaxbio import rng
-from jaxbio.core import as_arrays
 from jaxbio.engine import player
 from jaxbio.engine.backends import choice, jnp, pallas
 from jaxbio.engine.backends.jnp import Vectors
@@ -32,6 +31,7 @@ from jaxbio.engine.marks import most_of_block
 from jaxbio.engine.round import make_game
 from jaxbio.engine.rules import GAME, WORLD, Rules
 from jaxbio.engine.sizing import ring_sizes
+from jaxbio.trees import as_arrays
 
 RTOL = 1e-6
 HORIZON = 96

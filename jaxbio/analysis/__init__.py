@@ -1,0 +1,1 @@
+"""What results say: intervals, comparisons, and the search for parameters."""

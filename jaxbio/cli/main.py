@@ -1,0 +1,141 @@
+"""The command line: `jaxbio`, also `python -m jaxbio`.
+
+Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted, 141 nobody reads what it prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import shtab
+
+from jaxbio import __version__
+from jaxbio.cli import bench, bounds, doctor, listing, run, starting, sweep_file, tuning
+from jaxbio.studies import outputs
+from jaxbio.studies.advise import command as advise
+from jaxbio.studies.beyond import command as beyond
+from jaxbio.studies.guarantees import command as guarantees
+from jaxbio.studies.paper import command as paper
+from jaxbio.studies.phase import command as phase
+from jaxbio.studies.rates import command as rates
+from jaxbio.studies.regimes import command as regimes
+
+COMMANDS = (  # in the order of the help; each adds itself
+    listing, run, paper, sweep_file, tuning, bounds, advise, phase, regimes, beyond, guarantees,
+    rates, bench, doctor,
+)  # fmt: skip
+USAGE, INTERRUPTED, UNREAD = 2, 130, 141
+EXPECTED = (ValueError, TypeError, MemoryError, OSError, RuntimeError)
+LONGEST = 500  # letters of what the parser says
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = argparse.Namespace(debug="--debug" in given)
+    try:
+        starting.over()
+        known = parser()
+        for one in given:
+            if one.startswith("--") and one.endswith("=--"):  # which argparse takes for a list
+                known.error(f"argument {one[:-3]}: '--' is no value")
+        options = known.parse_args(given)
+        _keep_programs()
+        outputs.try_places(options)
+        made = options.command(options)
+        if made is not None:
+            found, text = made
+            _show(found, text, options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to flush
+        return UNREAD
+    except KeyboardInterrupt as interrupt:
+        notes = getattr(interrupt, "__notes__", []) or _kept(options)
+        again = [f"resume with: {shlex.join(['jaxbio', *given])}"] if notes else []
+        print("\n" + "; ".join(["interrupted", *notes, *again]), file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        if options.debug:
+            raise
+        print(f"jaxbio: {_said(error)}", file=sys.stderr)
+        return USAGE if isinstance(error, ValueError | TypeError) else 1
+    return 0
+
+
+def _said(error: Exception) -> str:
+    """An error in one line."""
+    notes = "; ".join(getattr(error, "__notes__", []))
+    text = str(error) or ("out of memory" if isinstance(error, MemoryError) else "")
+    if not isinstance(error, EXPECTED):  # a defect, of ours or of a function of the user's
+        text = f"{type(error).__name__}: {text} (unexpected: --debug shows where)"
+    return _line(f"{text} ({notes})" if notes else text)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and not how everything is used."""
+
+    def error(self, message: str) -> NoReturn:
+        shown = message if len(message) <= LONGEST else f"{message[:LONGEST]}..."
+        self.exit(USAGE, f"{self.prog}: {_line(shown)} (see {self.prog} --help)\n")
+
+
+def _kept(options: Any) -> list[str]:
+    """What remains of a command that is interrupted between the parts of its study."""
+    folder = getattr(options, "folder", None)
+    return [] if folder is None else [f"finished parts are in {folder}"]
+
+
+def _keep_programs() -> None:
+    """Keep compiled programs between calls, unless the user has decided otherwise."""
+    import jax
+
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        jax.config.update("jax_compilation_cache_dir", str(base / "jaxbio"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def parser() -> argparse.ArgumentParser:
+    whole = _Parser(
+        prog="jaxbio",
+        description="Delayed bandits with intermediate observations, many games side by side.",
+        epilog="examples:\n"
+        "  jaxbio list\n"
+        "  jaxbio reproduce 1\n"
+        "  jaxbio run paper-stochastic dada-exp3 metabio --delay laplace:50,25\n"
+        "  jaxbio theory --actions 8 --states 12 --horizon 100000 --delay 50\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=f"jaxbio {__version__}")
+    shtab.add_argument_to(whole, "--print-completion", help="print a shell's completion script")
+    commands = whole.add_subparsers(required=True, metavar="command")
+    for one in COMMANDS:
+        one.add(commands)
+    return whole
+
+
+def _show(found: Any, text: str, options: Any) -> None:
+    print(json.dumps(_plain(found), indent=2, allow_nan=False) if options.json else text)
+
+
+def _plain(found: Any) -> Any:
+    """The same with None for numbers that JSON has no words for."""
+    if isinstance(found, dict):
+        return {name: _plain(value) for name, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [_plain(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found

@@ -1,0 +1,1 @@
+"""What counts as the same code, for stores and for compiled programs."""

@@ -1,1 +1,0 @@
-"""Studies: what the paper answers by bounds, answered by experiment."""

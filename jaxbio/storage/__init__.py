@@ -1,0 +1,1 @@
+"""What is kept: blocks of a sweep, data as netCDF, and what their bits depend on."""

@@ -1,0 +1,1 @@
+"""Studies: what the paper answers by bounds, answered by experiment. A folder for each."""

@@ -1,0 +1,1 @@
+"""A learner for a problem, found by playing it."""

@@ -1,0 +1,128 @@
+"""jaxbio advise: a learner for a problem of this size, with evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxbio.environment.delays import FixedDelay, TableDelay
+from jaxbio.studies import parsing, specs
+from jaxbio.studies.advise.study import Advice, advise
+from jaxbio.studies.families import FAMILIES
+
+STORES = Path("results") / "advise" / "store"
+USUAL = (
+    "If the mapping is stationary",
+    "If it may change, choose among those whose regret is bounded then. While it does not",
+)
+OWN = ("On this problem", "Among those whose regret is bounded whatever the mapping does")
+ADVERSARIAL = (
+    "If losses are adversarial, states may mislead: take one that ignores them, such as DAda-Exp3."
+)
+
+
+def add(commands: Any) -> None:
+    def command(options: Any) -> tuple[Any, str]:
+        found = ask(options)
+        if options.figure is not None:
+            draw(found, options)
+        return as_dict(found), as_text(found, options.family)
+
+    made = parsing.add_command(
+        commands,
+        "advise",
+        "a learner for a problem of this size, found by playing it",
+        command,
+        "jaxbio advise --actions 8 --states 12 --horizon 100000 --delay laplace:50,25",
+    )
+    parsing.problem(made)
+    parsing.family(made, advise)
+    made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual five")
+    spent = "of play, at most, beside the time that compiling takes"
+    parsing.option(made, "--seconds", advise, spent, type=float)
+    parsing.option(made, "--seed", advise, "root seed", type=int)
+    place = f"of finished parts (by default below {STORES}): the same command goes on"
+    made.add_argument("--store", type=parsing.path, help=place)
+    made.set_defaults(folder=STORES)
+    parsing.figure(made)
+
+
+def ask(options: Any) -> Advice:
+    learners = dict(specs.learner(text) for text in options.learners) if options.learners else None
+    return advise(
+        actions=options.actions,
+        states=options.states,
+        horizon=options.horizon,
+        delays=specs.delays(options.delay),
+        family=specs.family(options.family),
+        learners=learners,
+        seconds=options.seconds,
+        seed=options.seed,
+        store=options.store or STORES / _name(options),
+        progress=not options.quiet,
+    )
+
+
+def _name(options: Any) -> str:
+    """Of the parts of these very options: sizes to read, and a digest of all that they play."""
+    sizes = (options.actions, options.states, options.horizon)
+    family = specs.family_name(options.family)
+    rest = [options.delay, family, options.learners, options.seed]
+    digest = hashlib.sha256(repr(rest).encode()).hexdigest()[:12]
+    return "-".join([*map(str, sizes), digest])
+
+
+def draw(found: Advice, options: Any) -> None:
+    """Save the figure."""
+    from jaxbio.figures.saving import save_as  # matplotlib takes a while to import
+    from jaxbio.figures.style import Look
+    from jaxbio.studies.advise.figure import advice
+
+    save_as(advice(found.overall, title(found, options), Look()), options.figure)
+
+
+def title(found: Advice, options: Any) -> str:
+    """Of the figure, with the delays that were played."""
+    sizes = f"K = {options.actions}, S = {options.states}, T = {options.horizon:,}"
+    return f"{sizes}, delay {written(found.delays)}"
+
+
+def written(law: Any) -> str:
+    """A law of delays as on a command line, or in a few words."""
+    if isinstance(law, TableDelay):
+        table = np.asarray(law.delays)
+        return f"from a table of {table.size:,} (mean {table.mean():,.1f}, most {table.max():,})"
+    kinds = {law: kind for kind, law in specs.DELAYS.items()}
+    if type(law) not in kinds:
+        return f"of the law {type(law).__name__}"
+    numbers = ",".join(f"{getattr(law, field.name):.10g}" for field in dataclasses.fields(law))
+    return numbers if isinstance(law, FixedDelay) else f"{kinds[type(law)]}:{numbers}"
+
+
+def as_dict(found: Advice) -> dict[str, Any]:
+    """For JSON."""
+    robust = None if found.robust is None else found.robust.to_dict()
+    return {
+        "stationary mapping": found.overall.to_dict(),
+        "learners for a mapping that may change": robust,
+        "delays": written(found.delays),
+        "unfinished": list(found.unfinished),
+        "runs": found.runs,
+        "seconds": round(found.seconds, 1),
+    }
+
+
+def as_text(found: Advice, family: str) -> str:
+    """A family of the user's may have any mapping and any losses: then the games speak for them."""
+    all_of_them, safe = USUAL if family in FAMILIES else OWN
+    lines = [str(found.overall), "", f"{all_of_them}: {found.overall.verdict}."]
+    if found.robust is not None:
+        lines.append(f"{safe}: {found.robust.verdict}.")
+        lines.append(ADVERSARIAL)
+    if found.unfinished:
+        lines.append(f"Not finished in time, so not compared: {', '.join(found.unfinished)}.")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Beyond the paper's assumptions: changes, an unknown horizon, unknown states."""

@@ -1,0 +1,1 @@
+"""The theorems' bounds against many runs."""

@@ -1,0 +1,131 @@
+"""Arguments that several commands have: declared here, once."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import shtab
+
+from jaxbio import checks
+from jaxbio.studies.families import FAMILIES, GETS, SIGNATURE
+from jaxbio.studies.paper.experiment import Options
+
+PICTURES = (".png", ".pdf", ".svg")
+Command = Callable[[Any], Any]  # options -> what is found, and as text; None where nothing is
+
+
+def add_command(
+    commands: Any, name: str, about: str, command: Command, example: str
+) -> argparse.ArgumentParser:
+    """A command (options -> what is found, and as text), with the options that all have."""
+    made = commands.add_parser(
+        name,
+        help=about,
+        description=about,
+        epilog=f"example:\n  {example}\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.set_defaults(command=command)
+    made.add_argument("--json", action="store_true", help="print JSON")
+    made.add_argument("--quiet", action="store_true", help="no progress")
+    made.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return made
+
+
+def add_study(
+    commands: Any,
+    name: str,
+    about: str,
+    study: Command,
+    example: str,
+    function: Callable[..., Any],
+) -> argparse.ArgumentParser:
+    """A command that plays a study (options -> what is found, and as text) into a folder.
+
+    function: of Python that does the same, whose defaults it has.
+    """
+    made = add_command(commands, name, about, study, example)
+    option(made, "--runs", function, "at each point", type=int)
+    option(made, "--seed", function, "root seed", type=int)
+    folder(made, name)
+    return made
+
+
+def option(
+    made: argparse.ArgumentParser,
+    flag: str,
+    function: Callable[..., Any],
+    about: str,
+    name: str = "",
+    **how: Any,
+) -> None:
+    """An option with the default of the Python function that it is handed to: declared there, once.
+
+    name: of the function's argument, where it is not that of the flag.
+    """
+    known = inspect.signature(function).parameters[name or flag[2:].replace("-", "_")].default
+    several = isinstance(known, tuple)
+    shown = " ".join(map(str, known)) if several else known
+    given = {"nargs": "+", "default": list(known)} if several else {"default": known}
+    made.add_argument(flag, help=f"{about} ({shown})", **given, **how)
+
+
+def horizon(made: argparse.ArgumentParser) -> None:
+    """Python functions of a problem ask for T; on the command line it is that of the paper."""
+    option(made, "--horizon", Options, "rounds T", type=int)
+
+
+def numbers(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
+    horizon(made)
+    option(made, "--runs", function, "independent runs", type=int)
+    option(made, "--seed", function, "root seed", type=int)
+
+
+def problem(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--actions", type=int, required=True, help="K")
+    made.add_argument("--states", type=int, required=True, help="S")
+    horizon(made)
+    made.add_argument("--delay", default="50", help="50, laplace:50,25, ... (50)")
+
+
+def fixed(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
+    option(made, "--horizon", function, "rounds T", type=int)
+    option(made, "--delay", function, "d", type=int)
+
+
+def family(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
+    own = f"module:function of {SIGNATURE}, {GETS}, that makes an Environment"
+    option(made, "--family", function, f"{', '.join(FAMILIES)}, or {own}")
+
+
+def folder(made: argparse.ArgumentParser, name: str) -> None:
+    place = Path("results") / name
+    made.add_argument("--folder", type=path, default=place, help=f"of what is made ({place})")
+
+
+def store(made: argparse.ArgumentParser) -> None:
+    about = "of finished parts: the same command goes on (of a study: in its folder)"
+    made.add_argument("--store", type=path, help=about)
+
+
+def figure(made: argparse.ArgumentParser) -> None:
+    drawn = made.add_argument("--figure", type=_picture, help="where to save a figure")
+    drawn.complete = shtab.FILE  # type: ignore[attr-defined]
+
+
+def path(text: str) -> Path:
+    try:
+        return checks.path("the name", text)
+    except TypeError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _picture(text: str) -> Path:
+    file = path(text)
+    if file.suffix not in PICTURES:
+        raise argparse.ArgumentTypeError(f"{text!r} must end in one of {', '.join(PICTURES)}")
+    return file

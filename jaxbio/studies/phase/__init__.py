@@ -1,0 +1,1 @@
+"""Where intermediate observations help, over states and delays."""

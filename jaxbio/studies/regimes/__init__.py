@@ -1,0 +1,1 @@
+"""Mappings and losses, each stochastic or adversarial."""
