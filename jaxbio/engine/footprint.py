@@ -12,7 +12,8 @@ from jax.extend import core as jex
 
 from jaxbio import checks
 from jaxbio.engine.code.traces import code_of, traced
-from jaxbio.engine.round import Game, begin, step, summary
+from jaxbio.engine.round import Game, summary
+from jaxbio.engine.tracing import traced_step
 from jaxbio.engine.widths import in_memory, stepped
 from jaxbio.trees import float_dtype
 
@@ -39,15 +40,13 @@ def types_of(game: Game) -> Types:
 def _of_type(structure: Any, types: Any, precision: str, code: Any) -> Types:
     """Traced once for all games of a structure and its code (in each precision)."""
     game = structure.unflatten([jax.ShapeDtypeStruct(*one) for one in types])
-    key, t = jax.ShapeDtypeStruct((2,), np.uint32), jax.ShapeDtypeStruct((), np.int32)
+    carry, closed = traced_step(game)
     with traced(structure):
-        carry = jax.eval_shape(begin, game)
-        jaxpr = jax.make_jaxpr(step)(game, key, t, carry).jaxpr
         facts = jax.eval_shape(summary, game, carry)
     in_place = {_size(leaf) for leaf in jax.tree.leaves((carry, game))}
     return Types(
         sum(_bytes(leaf) for leaf in jax.tree.leaves(carry)),
-        _largest(jaxpr, in_place),
+        _largest(closed.jaxpr, in_place),
         tuple(name for name in facts if name not in checks.FLAGS),
     )
 

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 
 from jaxbio import rng
 from jaxbio.core import Array
-from jaxbio.engine.round import begin, step, summary, take_tally
+from jaxbio.engine.round import begin, summary, take_tally
+from jaxbio.engine.tracing import played
 from jaxbio.environment.environment import Environment
 from jaxbio.ops import Sum, sum_add, sum_zero
 
@@ -34,17 +35,13 @@ class Rules(NamedTuple):
     idle: Callable[[Any], list[Any]]
 
 
-def _step(game: Any, key: Array, t: Array, carry: Any) -> Any:
-    return step(game, key, t, carry)[0]
-
-
 def _idle(carry: Any) -> list[Any]:
     """Old plays count for nothing as long as no slot says that it has any."""
     slots = carry.ring
     return [*slots.words, *(slots.lists.words if slots.lists else ())]
 
 
-GAME = Rules(begin, _step, take_tally, summary, _idle)
+GAME = Rules(begin, played, take_tally, summary, _idle)
 
 
 def comparators(env: Environment, key: Array, t: Array, totals: Sum) -> Sum:

@@ -7,38 +7,33 @@ CPU, whatever its vectors are. Numbers lie in memory with the runs of a vector s
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
 from jaxbio.engine.backends.layout import (
-    BYTE,
     F32,
-    I1,
     I32,
-    I64,
-    VOID,
     WIDTH,
     WORD,
     Layout,
     scalar_type,
-    stored_type,
     vector_type,
 )  # fmt: skip
+from jaxbio.engine.backends.llvm_memory import Accesses
 from jaxbio.engine.program import (
     BOOL,
     COMPARISONS,
     RUN,
     Loop,
-    Memory,
     Region,
     Switch,
     Value,
 )
 
-AT_ONCE = 8  # runs whose entries in memory are looked up together
+LOOK_UPS = 8  # in memory, of every run its own: a branch with more of them is rarely taken
 SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 BINARY = {  # integers, floats
     "add": ("add", "fadd"), "sub": ("sub", "fsub"), "mul": ("mul", "fmul"),
@@ -48,7 +43,7 @@ BINARY = {  # integers, floats
 INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "abs": "fabs", "fma": "fma"}
 
 
-class Emitter:
+class Emitter(Accesses):
     """Writes the values of a part into an LLVM function."""
 
     def __init__(self, module: ir.Module, function: ir.Function, layout: Layout, tables: Any):
@@ -58,100 +53,7 @@ class Emitter:
         self.numbers, self.keys, self.state, self.scratch = function.args[:4]
         self.found: ChainMap[Any, Any] = ChainMap()
         self.live: set[int] = set()
-
-    # --- numbers in memory
-
-    def address(self, base: Any, offset: Any) -> Any:
-        offset = ir.Constant(I64, offset) if isinstance(offset, int) else offset
-        return self.b.gep(base, [offset], source_etype=BYTE)
-
-    def read(self, address: Any, dtype: np.dtype, vector: bool) -> Any:
-        kind = stored_type(dtype)
-        kind = ir.VectorType(kind, WIDTH) if vector else kind
-        loaded = self.b.load(address, align=64 if vector else WORD, typ=kind)
-        return (
-            self.b.trunc(loaded, vector_type(BOOL) if vector else I1) if dtype == BOOL else loaded
-        )
-
-    def write(self, address: Any, value: Any, dtype: np.dtype) -> None:
-        if dtype == BOOL:
-            wide = ir.VectorType(I32, WIDTH) if isinstance(value.type, ir.VectorType) else I32
-            value = self.b.zext(value, wide)
-        vector = isinstance(value.type, ir.VectorType)
-        self.b.store(value, address, align=64 if vector else WORD)
-
-    def base_of(self, memory: Memory) -> Any:
-        if memory in self.tables:
-            return self.tables[memory]
-        if memory.role == "table":
-            return self.address(self.numbers, self.layout.numbers[memory])
-        if memory.role == "carry":
-            return self.address(self.state, self.layout.state[memory])
-        return self.address(self.scratch, self.layout.scratch[memory])
-
-    def load(self, value: Value) -> Any:
-        memory, (index,) = value.param, value.args
-        base, row = self.base_of(memory), WORD * (WIDTH if memory.per_run else 1)
-        if index.rate < RUN:
-            place = self.b.mul(self.b.sext(self.get(index), I64), ir.Constant(I64, row))
-            return self.read(self.address(base, place), memory.dtype, memory.per_run)
-        kind = stored_type(memory.dtype)
-        found = ir.Constant(ir.VectorType(kind, WIDTH), ir.Undefined)
-        for run, place in self.places(index, memory):
-            number = self.b.load(self.address(base, place), typ=kind)
-            found = self.b.insert_element(found, number, ir.Constant(I32, run))
-        return self.b.trunc(found, vector_type(BOOL)) if memory.dtype == BOOL else found
-
-    def store(self, value: Value) -> None:
-        memory, (index, new) = value.param, value.args
-        base, row = self.base_of(memory), WORD * WIDTH
-        number = self.vector(new)
-        if index.rate < RUN:
-            place = self.b.mul(self.b.sext(self.get(index), I64), ir.Constant(I64, row))
-            self.write(self.address(base, place), number, memory.dtype)
-            return
-        kind, apart = stored_type(memory.dtype), self.put_aside(number, memory.dtype)
-        for run, place in self.places(index, memory):
-            one = self.b.load(self.address(apart, run * WORD), typ=kind)
-            self.b.store(one, self.address(base, place), align=WORD)
-
-    def places(self, index: Value, memory: Memory) -> Iterator[tuple[int, Any]]:
-        """Every run, and the byte offset of its entry."""
-        row, beyond = WORD * (WIDTH if memory.per_run else 1), 0
-        if index.op == "add" and index.args[1].op == "const" and id(index.args[0]) in self.found:
-            # Neighbours share their offsets.
-            index, beyond = index.args[0], int(index.args[1].param) * row
-        key = ("places", id(index), memory.per_run)
-        if key not in self.found:
-            factor = ir.Constant(ir.VectorType(I32, WIDTH), [row.bit_length() - 1] * WIDTH)
-            own = [WORD * run if memory.per_run else 0 for run in range(WIDTH)]
-            offsets = self.b.shl(self.vector(index), factor)
-            offsets = self.b.add(offsets, ir.Constant(ir.VectorType(I32, WIDTH), own))
-            self.found[key] = self.put_aside(offsets, np.dtype(np.int32))
-        for run in range(WIDTH):
-            if run % AT_ONCE == 0:
-                self.barrier()  # else more offsets are read ahead than there are registers
-            one = self.b.load(self.address(self.found[key], run * WORD), typ=I32)
-            yield run, self.b.add(self.b.zext(one, I64), ir.Constant(I64, beyond))
-
-    def aside(self) -> Any:
-        """A place in memory for a vector, to go from all runs to each of them and back."""
-        self.layout.scratch_bytes += WORD * WIDTH
-        return self.address(self.scratch, self.layout.scratch_bytes - WORD * WIDTH)
-
-    def put_aside(self, vector: Any, dtype: np.dtype) -> Any:
-        """Write a vector where its numbers can be read one by one: through memory, because taking
-        them out of a register costs more. The barrier keeps LLVM from seeing through it.
-        """
-        place = self.aside()
-        self.write(place, vector, dtype)
-        self.barrier()
-        return place
-
-    def barrier(self) -> None:
-        """LLVM moves no access to memory across it; it is no instruction."""
-        nothing = ir.InlineAsm(ir.FunctionType(VOID, []), "", "~{memory}", side_effect=True)
-        self.b.call(nothing, [])
+        self.is_rare = False  # in a branch that is hardly ever taken
 
     # --- values
 
@@ -340,7 +242,9 @@ class Emitter:
                 choice.add_case(ir.Constant(I32, i), block)
             self.b.position_at_end(block)
             outer, self.found = self.found, self.found.new_child()
+            before, self.is_rare = self.is_rare, self.is_rare or _looks_up_much(region)
             self.region(region)
+            self.is_rare = before
             values = [self.at_rate(v, r) for v, r in zip(region.results, rates, strict=True)]
             arrivals.append((self.b.block, values))
             self.b.branch(after)
@@ -360,6 +264,12 @@ class Emitter:
             max(1, *(value.rate for value in values))
             for values in zip(*(region.results for region in control.branches), strict=True)
         ]
+
+
+def _looks_up_much(region: Region) -> bool:
+    """So much that it is the branch for a round in which many losses arrive."""
+    loads = [value for value in region.values if value.op == "load"]
+    return sum(value.args[0].rate == RUN for value in loads) > LOOK_UPS
 
 
 def _name(kind: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import llvmlite
 import llvmlite.binding as llvm
 
-_lock = threading.Lock()  # LLVM's own tables are not made for several threads
+_lock = threading.Lock()  # of programs that are loaded, one after the other
 _kept: dict[str, Any] = {}
 
 
@@ -46,7 +46,9 @@ HERE = Target()
 def object_code(text: str, target: Target = HERE) -> bytes:
     """Optimised machine code of LLVM's text."""
     machine = _machine(target)
-    module = llvm.parse_assembly(text if target.fuses else _fusing_once(text))
+    # A context of its own: several threads compile at once.
+    text = text if target.fuses else _fusing_once(text)
+    module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
@@ -74,12 +76,14 @@ define internal {vector} @fused({args}) noinline {{
 
 def loaded(text: str, target: Target = HERE) -> Any:
     """The machine code of LLVM's text, ready to be called on this machine."""
-    with _lock:
-        parts = (text, llvmlite.__version__, *target.whole())
-        key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-        if key not in _kept:
-            _kept[key] = _engine(_object(key, text, target), target)
-        return _kept[key]
+    parts = (text, llvmlite.__version__, *target.whole())
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    if key not in _kept:
+        code = _object(key, text, target)
+        with _lock:
+            if key not in _kept:
+                _kept[key] = _engine(code, target)
+    return _kept[key]
 
 
 def cache_folder() -> Path:
