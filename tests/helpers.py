@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -23,7 +23,7 @@ import reference
 import jaxbio as jb
 from jaxbio import rng
 from jaxbio.core import draws_of
-from jaxbio.engine import player
+from jaxbio.engine import player, tracing
 from jaxbio.engine.round import as_numbers, begin, make_game, step, summary
 from jaxbio.trees import float_dtype
 
@@ -52,6 +52,7 @@ def float_bits(bits: int) -> Iterator[None]:
 def forget_programs(patch: pytest.MonkeyPatch) -> None:
     """What plays from here on is traced and compiled anew, and forgotten afterwards."""
     patch.setattr(player, "_players", {})
+    patch.setattr(tracing, "_traced", lru_cache(tracing._traced.__wrapped__))
 
 
 def with_boxes(boxes: int, patch: pytest.MonkeyPatch) -> list[Any]:

@@ -22,12 +22,14 @@ CURVE_BYTES = 48  # of a run and stop: two increments as they come and together,
 
 class Types(NamedTuple):
     """Of one run. carry: bytes of its ring and of what its learner remembers; scratch: of the
-    largest array that a round makes besides; facts: the names of what is reported.
+    largest array that a round makes besides; facts: the names of what is reported; arrays: of those
+    that are no scalars.
     """
 
     carry: int
     scratch: int
     facts: tuple[str, ...]
+    arrays: tuple[str, ...]
 
 
 def types_of(game: Game) -> Types:
@@ -48,6 +50,7 @@ def _of_type(structure: Any, types: Any, precision: str, code: Any) -> Types:
         sum(_bytes(leaf) for leaf in jax.tree.leaves(carry)),
         _largest(closed.jaxpr, in_place),
         tuple(name for name in facts if name not in checks.FLAGS),
+        tuple(name for name, fact in facts.items() if getattr(fact, "shape", ())),
     )
 
 

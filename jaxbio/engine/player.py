@@ -140,7 +140,7 @@ class Progress(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A block: increments between stops, leaves [stops, ..., runs], and the facts [runs]."""
+    """A block: increments between stops, leaves [stops, ..., runs], and the facts [runs, ...]."""
 
     curve: Any
     info: dict[str, np.ndarray]
@@ -170,7 +170,11 @@ def play_block(
         game = dataclasses.replace(game, lanes=2 * game.lanes)
         player = compile_player(game, player.stacked, player.backend)
         again = play_once(player, game, keys, stops, lambda rounds: advance(0))
-        played = jax.tree.map(partial(np.where, crowded), again, played)
+        curve = jax.tree.map(partial(np.where, crowded), again.curve, played.curve)
+        info = {name: fact.copy() for name, fact in played.info.items()}
+        for name, fact in again.info.items():
+            info[name][crowded] = fact[crowded]
+        played = Played(curve, info)
         crowded = _crowded(played)
     return played
 
@@ -232,8 +236,8 @@ def _formed(shapes: Any, numbers: list[np.ndarray]) -> Any:
 
 
 def _on_host(fact: Any) -> np.ndarray:
-    """[runs]; a Wide becomes the int64 that it stands for."""
+    """[runs], or [runs, ...] of an array; a Wide becomes the int64 that it stands for."""
     if isinstance(fact, Wide):
         high, low = (np.asarray(word).astype(np.int64) for word in fact)
         return (high << WIDE_BITS) + low
-    return np.asarray(fact)
+    return np.moveaxis(np.asarray(fact), -1, 0)

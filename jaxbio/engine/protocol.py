@@ -157,15 +157,14 @@ def checked_ticket(learner: Any, ticket: Any, template: Any) -> Any:
 
 
 def checked_facts(learner: Any, facts: Any, taken: Collection[str]) -> dict[str, Any]:
-    """What `facts` returned: scalars by name. taken: names that mean something else."""
+    """What `facts` returned: numbers by name. taken: names that mean something else."""
     who = f"facts of {_name(learner)}"
     if not isinstance(facts, dict) or not all(isinstance(name, str) for name in facts):
-        raise TypeError(f"{who} must return a dict of scalars by name, but it returned {facts!r}")
+        raise TypeError(f"{who} must return a dict of numbers by name, but it returned {facts!r}")
     for name, fact in facts.items():
         dtype = _dtype(0 if isinstance(fact, Wide) else fact)
-        number = jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_
-        if not number or (not isinstance(fact, Wide) and jnp.shape(fact)):
-            raise TypeError(f"{who} must return scalars, but {name!r} is {_said(fact, dtype)}")
+        if not (jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_):
+            raise TypeError(f"{who} must return numbers, but {name!r} is {_said(fact, dtype)}")
         if name in taken:
             raise TypeError(f"{who} must not use the name {name!r}, which tells of an error")
     return facts

@@ -147,9 +147,16 @@ def _by_horizon(found: Group, job: Job) -> list[list[int]]:
 
 
 def check_names(grid: Grid, groups: list[Group]) -> None:
-    """Raise where a fact of a learner has the name of an axis, or of something else we return."""
+    """Raise where a fact of a learner is an array, or has the name of an axis, or of something else
+    that we return.
+    """
     for found in groups:
-        facts = types_of(found.games[0]).facts
+        facts, arrays = types_of(found.games[0])[2:]
+        if arrays:
+            raise TypeError(
+                f"learner {grid.settings[found.settings[0]].label!r} reports {arrays[0]!r}, which "
+                "is no scalar: a sweep keeps scalars (simulate keeps arrays too)"
+            )
         for name in grid.axes:
             check_name(name, facts)
         for name in facts:

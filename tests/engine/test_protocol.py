@@ -274,12 +274,6 @@ class LargeInState(Uniform):
 
 
 @jb.pytree
-class ArrayAsFact(Uniform):
-    def facts(self, state: Any) -> Any:
-        return {"rows": jnp.zeros(4)}
-
-
-@jb.pytree
 class TextAsFact(Uniform):
     def facts(self, state: Any) -> Any:
         return {"rows": "four"}
@@ -308,9 +302,8 @@ class TextAsField(Uniform):
 
 
 REFUSED = [
-    (ArrayAsFact, r"facts of ArrayAsFact must return scalars, but 'rows' is float32 \[4\]"),
-    (TextAsFact, "facts of TextAsFact must return scalars, but 'rows' is 'four'"),
-    (NumberAsFacts, "facts of NumberAsFacts must return a dict of scalars by name"),
+    (TextAsFact, "facts of TextAsFact must return numbers, but 'rows' is 'four'"),
+    (NumberAsFacts, "facts of NumberAsFacts must return a dict of numbers by name"),
     (FlagAsFact, "facts of FlagAsFact must not use the name 'lost'"),
     (HalfADraw, r"draws of HalfADraw must be an integer of at least 1, but got 2\.5"),
     (TextAsField, r"a field must hold numbers, but one holds 'slow': declare .* jaxbio\.static"),
@@ -336,6 +329,32 @@ def test_what_cannot_be_played_is_refused_with_what_to_return(
 ) -> None:
     with pytest.raises(TypeError, match=f"(?s){message}"):
         play(RANDOM, learner())
+
+
+@jb.pytree
+class ArrayAsFact:
+    """Plays at random and says how often it has played what."""
+
+    def init(self, known: Any) -> Any:
+        return jnp.zeros((2, known.num_actions), jnp.int32)
+
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        return (u * state.shape[1]).astype(jnp.int32), None
+
+    def learn(self, state: Any, t: Any, play: Any, arrivals: Any) -> Any:
+        return state.at[t % 2, play.action].add(1), None
+
+    def facts(self, state: Any) -> Any:
+        return {"plays": state}
+
+
+def test_facts_may_be_arrays_in_simulate() -> None:
+    learner, runs = ArrayAsFact(), jnp.arange(70)
+    played = jb.simulate(RANDOM, learner, horizon=50, runs=70, width=32, progress=False)
+    rolled = jax.vmap(lambda run: jb.rollout(RANDOM, learner, 0, 50, run=run).info["plays"])(runs)
+    np.testing.assert_array_equal(played.info["plays"], rolled)
+    with pytest.raises(TypeError, match="learner 'a' reports 'plays', which is no scalar"):
+        jb.sweep(RANDOM, {"a": learner}, {}, horizon=50, runs=2, progress=False)
 
 
 # --- delay laws

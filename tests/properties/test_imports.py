@@ -144,7 +144,8 @@ def test_llvm_is_behind_one_door(path: Path) -> None:
     """The rest of the package works where another back-end takes its place."""
     using = [name for name in imports(path) if name.split(".")[0] == "llvmlite"]
     assert not using or named(path) in [
-        f"engine/backends/{name}.py" for name in ("layout", "llvm", "llvm_game", "llvm_memory", "machine_code")
+        f"engine/backends/{name}.py"
+        for name in ("layout", "llvm", "llvm_game", "llvm_memory", "machine_code")
     ]
 
 
