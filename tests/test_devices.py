@@ -10,7 +10,9 @@ import pytest
 from sweeping import BLOCKS, finish, same, small, small_alone, start
 
 
-@pytest.mark.parametrize(("devices", "backend"), [(2, "llvm"), (4, "llvm"), (2, "vmap")])
+@pytest.mark.parametrize(
+    ("devices", "backend"), [(2, "llvm"), (4, "llvm"), (2, "vmap"), (2, "pallas")]
+)
 def test_every_device_plays_and_the_bits_are_those_of_one(
     tmp_path: Path, devices: int, backend: str
 ) -> None:
