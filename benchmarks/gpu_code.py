@@ -12,9 +12,14 @@ from typing import NamedTuple
 
 # Cycles for which an instruction of a warp keeps its pipe, of one of the four schedulers.
 CYCLES = {"special": 8, "memory": 4, "other": 2}
+# About, for the cautious estimate: cycles until a result can be used, and until memory answers.
+WAIT, WAIT_FOR_MEMORY = 4, 700
+REGISTERS = 1 << 14  # of a scheduler; a warp takes them for 32 threads, in eights for each
+BLOCKS = 32 // 4  # that a scheduler holds at most, one of the four of a multiprocessor
 FLOAT_OF_SASS = ("FADD", "FMUL", "FFMA")
 SPECIAL = ("MUFU", "sqrt", "rcp", "rsqrt", "ex2", "lg2", "div")
 LAST = ("ret", "exit", "EXIT", "RET.REL.NODEC")  # nothing comes after
+READS = ("LDG", "LDL", "LD.", "ld.global", "ld.local", "ATOM")  # that something waits for
 MEMORY = ("LD", "ST", "ld", "st", "ATOM", "RED")
 
 
@@ -139,6 +144,21 @@ def kind(name: str) -> str:
 
 def kinds(code: Sequence[Instruction], places: frozenset[int]) -> Counter[str]:
     return Counter(kind(code[place].name) for place in places)
+
+
+def reads(code: Sequence[Instruction], places: frozenset[int]) -> Counter[str]:
+    """How many read the device's memory, under the name "read"."""
+    return Counter("read" for place in places if code[place].name.startswith(READS))
+
+
+def warps_of(registers: int) -> int:
+    """Warps, each a block, that a scheduler holds at the same time. registers: of a thread."""
+    return min(BLOCKS, REGISTERS // (32 * (-(-registers // 8) * 8)))
+
+
+def waiting_cycles(instructions: float, reads: float) -> float:
+    """Of a warp, if each of its instructions and reads waited for the one before."""
+    return WAIT * instructions + WAIT_FOR_MEMORY * reads
 
 
 def cycles(counts: dict[str, float], float_lanes: int) -> float:

@@ -4,11 +4,12 @@
 
 Needs `pip install "jax[cuda12]" nvidia-cuda-nvdisasm`, and no device. Nothing is timed. Launches,
 instructions, registers and spills are read off the compiled code. Rounds per second are an ESTIMATE
-from them, with the formula that is printed; how often a round takes its branches and loops is
-counted by playing some rounds on the CPU.
+from them, and a cautious one, with the formulas that are printed; how often a round takes its
+branches and loops is counted by playing some rounds on the CPU.
 """
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -30,7 +31,11 @@ FORMULA = (
     "estimate: rounds per second = min(multiprocessors x 4 schedulers x clock x 32 threads / "
     "cycles, bandwidth / bytes). cycles = float32 sums and products x 1 (A100: 2) + special "
     "functions x 8 + memory accesses x 4 + all others x 2, as if no two pipes worked at the same "
-    "time, and no warp ever waited. bytes = 4 for an access at a place that runs share, else 32"
+    "time, and no warp ever waited. bytes = 4 for an access at a place that runs share, else 32.\n"
+    "cautious estimate: the least of these and multiprocessors x 4 schedulers x warps x clock x 32 "
+    f"threads / ({gpu_code.WAIT} x instructions + {gpu_code.WAIT_FOR_MEMORY} x reads), as if every "
+    "instruction of a warp waited for the one before, and every read for the one before. warps = "
+    "those that a scheduler holds with so many registers"
 )
 
 
@@ -60,13 +65,25 @@ def make_game(learner: str, delay: str) -> Any:
     )
 
 
-def executed(code: list[gpu_code.Instruction], played: Any) -> dict[str, float]:
+def ring_bytes(game: Any) -> int:
+    """Of one run: its plays on their way, and what says where they are."""
+    import jax
+
+    from jaxbio.engine.round import begin
+
+    leaves = jax.tree.leaves(jax.eval_shape(begin, game).ring)
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
+
+
+def executed(
+    code: list[gpu_code.Instruction], played: Any, count: Any = gpu_code.kinds
+) -> dict[str, float]:
     """Instructions of a round by kind, as often as they are executed.
 
     The compiler may have written out a loop: then the code has none, and counts as it is.
     """
     rounds, inner = gpu_code.round_loop(code)
-    straight, in_loops = gpu_code.kinds(code, rounds - inner), gpu_code.kinds(code, inner)
+    straight, in_loops = count(code, rounds - inner), count(code, inner)
     return {
         name: straight[name] * played.share + in_loops[name] * played.turns
         for name in {*straight, *in_loops}
@@ -101,26 +118,34 @@ def child(target: Target, learner: str, delay: str, folder: Path) -> dict[str, A
     if made.sass is not None:
         listings["sass"] = gpu_code.of_sass(made.sass)
     counts = {name: executed(code, played) for name, code in listings.items()}
-    best = counts.get("sass", counts["ptx"])
-    cycles = gpu_code.cycles(best, target.lanes)
+    best = "sass" if "sass" in counts else "ptx"
+    cycles = gpu_code.cycles(counts[best], target.lanes)
     issue = target.multiprocessors * SCHEDULERS * target.clock * 1e9 * WARP
     bounds = {
         "instructions": issue / cycles,
         "memory": target.bandwidth / played.bytes if played.bytes else None,
     }
+    reads = executed(listings[best], played, gpu_code.reads).get("read", 0.0)
+    warps = gpu_code.warps_of(made.registers)
+    waiting = gpu_code.waiting_cycles(sum(counts[best].values()), reads)
+    estimate = min(bound for bound in bounds.values() if bound)
     every = [*program.carry.memories, *program.scratch]
     return {
         "launches": launches(compiled.as_text() or ""),
         "written": {name: len(gpu_code.round_loop(code)[0]) for name, code in listings.items()},
         "executed": {name: round(sum(kinds.values())) for name, kinds in counts.items()},
-        "kinds": {name: round(count) for name, count in best.items()},
+        "kinds": {name: round(count) for name, count in counts[best].items()},
+        "reads": round(reads),
         "registers": made.registers,
+        "warps_per_scheduler": warps,
         "spills": made.spills,
+        "ring_bytes_per_run": ring_bytes(game),
         "bytes_per_run": sum(m.size * m.dtype.itemsize for m in every)
         + 4 * len(program.carry.scalars),
         "bytes_per_round": played.bytes,
         "estimates": bounds,
-        "estimate": min(bound for bound in bounds.values() if bound),
+        "estimate": estimate,
+        "cautious_estimate": min(estimate, warps * issue / waiting),
     }
 
 
@@ -153,15 +178,15 @@ def in_a_process(target: str, learner: str, delay: str) -> dict[str, Any]:
 
 
 HEADER = (
-    "learner | delay | target | launches | PTX | SASS | executed | registers | spills | "
-    "kB per run | estimated rounds/s"
+    "learner | delay | target | launches | PTX | SASS | executed | registers | warps | spills | "
+    "kB of ring | kB per run | estimated rounds/s | cautiously"
 )
 
 
 def cells(row: dict[str, Any]) -> list[str]:
     named = [row["learner"], row["delay"], row["target"]]
     if "failed" in row:
-        return [*named, row["failed"], *["-"] * 7]
+        return [*named, row["failed"], *["-"] * (len(HEADER.split(" | ")) - 4)]
     code = row["written"]
     return [
         *named,
@@ -170,9 +195,12 @@ def cells(row: dict[str, Any]) -> list[str]:
         str(code.get("sass", "-")),
         str(row["executed"].get("sass", row["executed"]["ptx"])),
         str(row["registers"]),
+        str(row["warps_per_scheduler"]),
         str(row["spills"]),
+        f"{row['ring_bytes_per_run'] / 1e3:.1f}",
         f"{row['bytes_per_run'] / 1e3:.1f}",
         f"{row['estimate']:.1e}",
+        f"{row['cautious_estimate']:.1e}",
     ]
 
 

@@ -162,8 +162,10 @@ class _Noting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.machine, name)
 
-    def play(self, *args: Any) -> Any:
-        out = self.machine.play(*args)
+    def play(self, numbers: Any, keys: Any, state: Any, *rest: Any) -> Any:
+        if state is None and self.machine.name != "llvm":  # it would not be given back
+            state = self.machine.fresh(keys.shape[-1])
+        out = self.machine.play(numbers, keys, state, *rest)
         device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
         if self.machine.name != "llvm":  # where it was really played
             (device,) = jax.tree.leaves(out[0])[0].devices()

@@ -12,6 +12,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxbio.engine.backends import choice
+from jaxbio.engine.backends.pallas import DIFFERENT
+from jaxbio.engine.player import compile_player
+from jaxbio.engine.round import make_game
+from jaxbio.engine.sizing import ring_sizes
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.instances import make_environment
 from jaxbio.learners.registry import LEARNERS, make_learner
@@ -38,8 +43,8 @@ def add(commands: Any) -> None:
 
 
 def examine(names: list[str], progress: Any = None) -> dict[str, Any]:
-    """Versions, devices, the self-check, and for each learner the back-end that plays it, why not a
-    faster one, and rounds per second.
+    """Versions, devices, the self-check, and for each learner the back-end that plays it, why that
+    one, and rounds per second.
 
     progress: called with each name before it is played.
     """
@@ -68,29 +73,47 @@ def _version(name: str) -> str:
 
 
 def check() -> str:
-    """Does the back-end of this machine play as `jax.vmap` of the step does?"""
+    """Does the back-end of this machine play as `jax.vmap` of the step does?
+
+    Where both are made by the compiler of a GPU, one run in DIFFERENT may differ: see `pallas`.
+    """
     env, learner = _environment(), make_learner(CHECKED)
-    both = [simulate(env, learner, **SMALL, progress=False, backend=one) for one in (None, "vmap")]
-    mine, theirs = (result.final_regret for result in both)
-    same = int(np.isclose(mine, theirs, rtol=1e-5, atol=1e-5).sum())
-    said = f"{same} of {len(mine)} runs of {CHECKED} by {both[0].backend} are those of vmap"
-    return f"{'ok' if same == len(mine) else 'LOOK AT THIS'}: {said}"
+    with warnings.catch_warnings():  # what they say is told beside each learner
+        warnings.simplefilter("ignore", RuntimeWarning)
+        mine, theirs = (
+            simulate(env, learner, **SMALL, progress=False, backend=one) for one in (None, "vmap")
+        )
+    close = np.isclose(mine.final_regret, theirs.final_regret, rtol=1e-5, atol=1e-5)
+    allowed = 0 if mine.backend == "llvm" else len(close) // DIFFERENT
+    said = f"{close.sum()} of {len(close)} runs of {CHECKED} by {mine.backend} are those of vmap"
+    return f"{'ok' if (~close).sum() <= allowed else 'LOOK AT THIS'}: {said}"
 
 
 def measure(name: str) -> dict[str, Any]:
-    """The back-end of a learner, what was said about it, seconds to compile, rounds per second."""
+    """The back-end of a learner, why that one, seconds to compile, rounds per second."""
     env, learner = _environment(), make_learner(name)
-    size = TIMED if jax.default_backend() == "cpu" else ON_GPU
+    size = TIMED if choice.platform() == "cpu" else ON_GPU
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         first, result = _timed(env, learner, size)
     again, _ = _timed(env, learner, size)
+    why = why_this_one(env, learner, size["horizon"])
+    texts = [str(one.message) for one in said]
+    others = [text for text in texts if not text.startswith((choice.SLOWER, choice.NO_KERNEL))]
     return {
         "backend": result.backend,
-        "why": "; ".join(str(one.message) for one in said),
+        "why": "; ".join([why, *others]),
         "compile_seconds": max(0.0, first - again),
         "rounds_per_second": size["runs"] * size["horizon"] / again,
     }
+
+
+def why_this_one(env: Any, learner: Any, horizon: int) -> str:
+    """Why `simulate` plays with the back-end that it has chosen, on the first device."""
+    sizes = ring_sizes(env, horizon)
+    game = make_game(env, learner, horizon, *sizes, library=np, boxes=choice.boxes(None))
+    with jax.default_device(jax.local_devices()[0]):
+        return compile_player(game).why
 
 
 def _timed(env: Any, learner: Any, size: dict[str, Any]) -> tuple[float, Any]:
@@ -116,10 +139,10 @@ def as_text(found: dict[str, Any]) -> str:
         f"devices: {', '.join(found['devices'])}",
         f"self-check: {found['self-check']}",
         "",
-        f"{'learner':<{width}}  back-end  compile s  rounds/s  (paper-stochastic, fixed delay 50)",
+        f"{'learner':<{width}}  back-end  compile s  rounds/s  why",
     ]
     for name, one in found["learners"].items():
         line = f"{name:<{width}}  {one['backend']:<8}  {one['compile_seconds']:9.1f}  "
-        why = f"  {one['why']}" if one["why"] else ""
-        lines.append(f"{line}{one['rounds_per_second']:8.2g}{why}")
+        lines.append(f"{line}{one['rounds_per_second']:8.2g}  {one['why']}")
+    lines += ["", "Rounds per second of all runs together: paper-stochastic, fixed delay 50"]
     return "\n".join(lines)

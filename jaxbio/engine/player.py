@@ -77,7 +77,9 @@ def stack(games: list[Any]) -> Any:
 
 
 class Player(NamedTuple):
-    """machine: plays (see `backends`); outputs, facts: the forms of what it gives, for one run."""
+    """machine: plays (see `backends`); outputs, facts: the forms of what it gives, for one run;
+    why: this machine and no other.
+    """
 
     machine: Any
     outputs: Any
@@ -85,6 +87,7 @@ class Player(NamedTuple):
     rules: Rules
     stacked: bool
     backend: str | None
+    why: str
 
     @property
     def name(self) -> str:
@@ -105,8 +108,8 @@ def compile_player(
             carry = jax.eval_shape(rules.begin, tree)
             outputs = jax.eval_shape(lambda carry: rules.take(carry)[1], carry)
             facts = jax.eval_shape(rules.summary, tree, carry)
-            machine = choice.make(rules, tree, stacked, backend)
-            player = Player(machine, outputs, facts, rules, stacked, backend)
+            machine, why = choice.make(rules, tree, stacked, backend)
+            player = Player(machine, outputs, facts, rules, stacked, backend, why)
     with _lock:
         _players[key] = player
     return player

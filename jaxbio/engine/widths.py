@@ -11,6 +11,7 @@ LONG = 2 * WIDTH  # runs of a block whose games take many calls
 BLOCK_BYTES = 1 << 28  # what a block carries, and its stacked tables, stay below this
 DEVICE_BYTES = 1 << 32  # the same on a GPU, where runs are threads:
 DEVICE_RUNS = 1 << 17  # 132 multiprocessors with a thousand threads each have enough of them
+FILLING = 1 << 16  # with fewer, less than 16 warps of 32 runs for each of these, some have to wait
 
 
 def is_whole(horizon: int, backend: str | None) -> bool:
@@ -31,6 +32,22 @@ def widest(horizon: int, carried: int, backend: str | None) -> int:
     else:
         width, room = DEVICE_RUNS, max(WIDTH, DEVICE_BYTES // max(1, carried))
     return stepped(min(width, room))
+
+
+def fewest(alone: int) -> int:
+    """Runs of one setting of a sweep that are worth a block of their own. alone: on a CPU."""
+    return alone if platform() == "cpu" else FILLING
+
+
+def side_by_side(runs: int, most: int) -> int:
+    """Runs of a block where a sweep has so many in all, and `most` is the widest block.
+
+    Half of them, so that a second worker has work too; on a GPU only if half of them fill it.
+    """
+    half = stepped(-(-runs // 2))
+    if platform() != "cpu":
+        half = min(max(half, FILLING), stepped(runs))
+    return min(half, most)
 
 
 def stepped(runs: int) -> int:

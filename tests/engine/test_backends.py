@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -28,9 +29,10 @@ from jaxbio.engine.backends.pallas import BLOCK, Kernel
 from jaxbio.engine.backends.vectors import padded_stops
 from jaxbio.engine.game_program import GameProgram
 from jaxbio.engine.marks import most_of_block
-from jaxbio.engine.round import make_game
+from jaxbio.engine.round import begin, make_game
 from jaxbio.engine.rules import GAME, WORLD, Rules
 from jaxbio.engine.sizing import ring_sizes
+from jaxbio.environment import delays, losses, mappings
 from jaxbio.trees import as_arrays
 
 RTOL = 1e-6
@@ -141,6 +143,24 @@ def test_parts_of_environments(backend: str, part: str) -> None:
     learner, parts = PARTS[part]
     game = game_of(make_env(**parts), jb.make_learner(learner))
     assert_plays_alike(backend, make_case(GAME, [game]))
+
+
+def test_every_part_is_among_them() -> None:
+    """A new mapping, loss or delay is tested here, or this fails."""
+    modules = (mappings, losses, delays)
+    kinds = {
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if inspect.isclass(kind)
+        and kind.__module__ == module.__name__
+        and hasattr(jb, kind.__name__)
+    }
+    envs = [make_env(**parts) for _, parts in PARTS.values()]
+    envs += [make_env(delays=one) for one in NEAR.values()]
+    played = {type(part) for env in envs for part in (env.mapping, env.losses, env.delays)}
+    assert len(kinds) >= 13
+    assert kinds == played
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -298,12 +318,15 @@ def an_h100() -> Any:
     return jax.sharding.use_abstract_mesh(mesh)
 
 
-@pytest.mark.parametrize("delays", FAR)
-@pytest.mark.parametrize("learner", jb.learner_names())
-def test_kernels_are_lowered_for_cuda(learner: str, delays: str) -> None:
-    env = make_env(delays=FAR[delays])
-    game = make_game(env, jb.make_learner(learner), 10_000, *ring_sizes(env, 10_000), library=np)
-    case, runs = make_case(GAME, [game]), 2 * BLOCK
+def lowered_game(env: jb.Environment, learner: str, horizon: int) -> Any:
+    """As a GPU would get it."""
+    sizes = {"library": np, "boxes": choice.boxes("pallas")}
+    game = make_game(env, jb.make_learner(learner), horizon, *ring_sizes(env, horizon), **sizes)
+    assert_is_one_launch(make_case(GAME, [game]))
+    return game
+
+
+def assert_is_one_launch(case: Case, runs: int = 2 * BLOCK) -> None:
     kernel = Kernel(case.program)
     arguments = kernel.arguments(case.numbers, keys_of(runs), 0, STOPS)
     state = kernel.state_types(runs)
@@ -312,6 +335,25 @@ def test_kernels_are_lowered_for_cuda(learner: str, delays: str) -> None:
     text = lowered.as_text()
     assert text.count("stablehlo.custom_call") == 1  # one launch, and nothing around it:
     assert text.count(" = stablehlo.") == 1
+
+
+@pytest.mark.parametrize("delays", FAR)
+@pytest.mark.parametrize("learner", jb.learner_names())
+def test_kernels_are_lowered_for_cuda(learner: str, delays: str) -> None:
+    game = lowered_game(make_env(delays=FAR[delays]), learner, 10_000)
+    slots = jax.tree.leaves(jax.eval_shape(begin, game).ring)
+    assert sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in slots) <= 32_000
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_kernels_of_parts_are_lowered_for_cuda(part: str) -> None:
+    learner, parts = PARTS[part]
+    lowered_game(make_env(**parts), learner, HORIZON)
+
+
+@pytest.mark.parametrize("tables", [False, True], ids=["scalars", "tables"])
+def test_kernels_with_numbers_of_every_run_are_lowered_for_cuda(tables: bool) -> None:
+    assert_is_one_launch(own_numbers(tables), RUNS)
 
 
 def test_a_kernel_that_agrees() -> None:

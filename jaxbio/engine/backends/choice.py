@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -19,6 +19,13 @@ from jaxbio.engine.rules import Rules
 BACKENDS = ("llvm", "pallas", "jnp", "vmap")
 NO_KERNEL = "jaxbio plays without its kernel on this GPU, with the same results, but slower"
 SLOWER = "jaxbio plays this with jax.vmap, with the same results, but slower: its own compiler"
+
+
+class Chosen(NamedTuple):
+    """machine: something with the methods of `native.Native`; why: this one, in a few words."""
+
+    machine: Any
+    why: str
 
 
 def checked(backend: Any) -> str | None:
@@ -46,13 +53,13 @@ def preferred(backend: str | None) -> str:
     return backend or ("llvm" if platform() == "cpu" else "jnp")
 
 
-def make(rules: Rules, tree: Any, per_run: bool, backend: str | None) -> Any:
-    """A back-end that plays trees like this one: something with the methods of `native.Native`.
+def make(rules: Rules, tree: Any, per_run: bool, backend: str | None) -> Chosen:
+    """A back-end that plays trees like this one, and why it is that one.
 
     tree: of arrays of one run, or of their types.
     """
     if backend == "vmap":
-        return Batched(rules, tree, per_run)
+        return Chosen(Batched(rules, tree, per_run), "asked for")
     try:
         program = flattened(rules, tree, per_run, preferred(backend) == "llvm")
     except CannotFlatten as reason:
@@ -62,24 +69,34 @@ def make(rules: Rules, tree: Any, per_run: bool, backend: str | None) -> Any:
                 "Leave backend out, or use backend='vmap'"
             ) from None
         warnings.warn(f"{SLOWER} does not know {reason}", RuntimeWarning, stacklevel=2)
-        return Batched(rules, tree, per_run)
-    return _machine(program, backend, jax.tree.leaves(tree))
+        return Chosen(Batched(rules, tree, per_run), f"jaxbio's compiler does not know {reason}")
+    if backend is not None:
+        return Chosen(_asked_for(program, backend), "asked for")
+    return _fastest(program, jax.tree.leaves(tree))
 
 
-def _machine(program: GameProgram, backend: str | None, numbers: list[Any]) -> Any:
-    on_cpu = platform() == "cpu"
-    if backend == "llvm" or (backend is None and on_cpu):
+def _asked_for(program: GameProgram, backend: str) -> Any:
+    if backend == "llvm":
         return Native(program)
     from jaxbio.engine.backends import jnp, pallas
 
     if backend == "pallas":
-        return pallas.Kernel(program, interpret=on_cpu)
-    if backend is None and platform() in ("gpu", "cuda", "rocm"):
-        problem = _problem(program, numbers)
-        if problem is None:
-            return pallas.Kernel(program)
-        warnings.warn(f"{NO_KERNEL} ({problem})", RuntimeWarning, stacklevel=2)
+        return pallas.Kernel(program, interpret=platform() == "cpu")
     return jnp.Vectors(program)
+
+
+def _fastest(program: GameProgram, numbers: list[Any]) -> Chosen:
+    if platform() == "cpu":
+        return Chosen(Native(program), "the fastest one on a CPU")
+    from jaxbio.engine.backends import jnp, pallas
+
+    if platform() not in ("gpu", "cuda", "rocm"):
+        return Chosen(jnp.Vectors(program), f"there is no kernel for {platform()}")
+    problem = _problem(program, numbers)
+    if problem is None:
+        return Chosen(pallas.Kernel(program), "on this GPU its kernel plays as plain JAX does")
+    warnings.warn(f"{NO_KERNEL} ({problem})", RuntimeWarning, stacklevel=3)
+    return Chosen(jnp.Vectors(program), problem)
 
 
 def _problem(program: GameProgram, numbers: list[Any]) -> str | None:
