@@ -53,6 +53,7 @@ class Emitter(Accesses):
         self.numbers, self.keys, self.state, self.scratch = function.args[:4]
         self.found: ChainMap[Any, Any] = ChainMap()
         self.live: set[int] = set()
+        self.constants: dict[int, Any] = {}
         self.is_rare = False  # in a branch that is hardly ever taken
 
     # --- values
@@ -84,7 +85,9 @@ class Emitter(Accesses):
     def vector(self, value: Value) -> Any:
         """The value for every run of the vector."""
         if value.op == "const":
-            return _constant(value, WIDTH)
+            if id(value) not in self.constants:
+                self.constants[id(value)] = _constant(value, WIDTH)
+            return self.constants[id(value)]
         if value.rate == RUN:
             return self.get(value)
         key = ("spread", id(value))
@@ -285,6 +288,4 @@ def _constant(value: Value, width: int | None = None) -> Any:
     else:
         plain = int(number) & 0xFFFFFFFF if value.dtype != BOOL else int(number)
     kind = scalar_type(value.dtype)
-    if width is None:
-        return ir.Constant(kind, plain)
-    return ir.Constant(ir.VectorType(kind, width), [plain] * width)
+    return ir.Constant(kind if width is None else ir.VectorType(kind, width), plain)

@@ -132,7 +132,7 @@ class Accesses:
             index, beyond = index.args[0], int(index.args[1].param) * row
         key = ("places", id(index), memory.per_run)
         if key not in self.found:
-            factor = ir.Constant(ir.VectorType(I32, WIDTH), [row.bit_length() - 1] * WIDTH)
+            factor = ir.Constant(ir.VectorType(I32, WIDTH), row.bit_length() - 1)
             own = [WORD * run if memory.per_run else 0 for run in range(WIDTH)]
             offsets = self.b.shl(self.vector(index), factor)
             offsets = self.b.add(offsets, ir.Constant(ir.VectorType(I32, WIDTH), own))
