@@ -80,7 +80,7 @@ def _share(value: float | None) -> str:
 def as_text(found: dict[str, Any]) -> str:
     head = (
         f"{'guarantee':<20}{'T':>9}{'delta':>8}{'bound':>10}{'quantile':>10}{'ratio':>8}"
-        f"{'above':>7}  {'share at most':<14}{'largest term':<18}verdict"
+        f"{'above':>7}  {'share at most':<14}{'largest term':<18}holds"
     )
     lines = [head]
     for row in found["guarantees"]:
@@ -89,7 +89,7 @@ def as_text(found: dict[str, Any]) -> str:
             f"{row['regret_quantile']:>10,.1f}{row['ratio']:>8.1f}{row['exceeded']:>7,}  "
             f"{row['share_high']:<14.2g}{row['dominant'].replace('_', ' '):<18}{row['verdict']}"
         )
-    lines += ["", f"{'lemma':<36}{'T':>9}{'delta':>8}{'failures':>10}{'tightness':>11}  verdict"]
+    lines += ["", f"{'lemma':<36}{'T':>9}{'delta':>8}{'failures':>10}{'tightness':>11}  holds"]
     for row in found["lemmas"]:
         lines.append(
             f"{row['lemma']:<36}{row['horizon']:>9,}{row['delta']:>8g}{row['failures']:>10,}"
@@ -98,7 +98,7 @@ def as_text(found: dict[str, Any]) -> str:
     if "expectations" in found:
         lines += [
             "",
-            f"{'in expectation':<26}{'T':>9}{'bound':>10}{'mean':>10}{'ratio':>8}  verdict",
+            f"{'in expectation':<26}{'T':>9}{'bound':>10}{'mean':>10}{'ratio':>8}  holds",
         ]
     for row in found.get("expectations", []):
         lines.append(

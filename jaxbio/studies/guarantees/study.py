@@ -56,8 +56,8 @@ def check_guarantees(
     Returns:
       A Dataset. [guarantee, horizon, delta]: bound; regret_quantile at 1 - delta, with quantile_low
       and quantile_high; ratio, bound / regret_quantile; exceeded, runs above the bound, with
-      share_low and share_high, the Clopper-Pearson interval of their share; verdict ("holds",
-      "violated", "undecided", or "cannot fail" where no regret could be larger); dominant, the
+      share_low and share_high, the Clopper-Pearson interval of their share; verdict ("yes", it
+      holds, "no", "undecided", or "cannot fail" where no regret could be larger); dominant, the
       largest term. [..., term]: terms. [lemma, horizon, delta]: failures, in runs; tightness, the
       share of the limit that the closest run reaches; lemma_verdict. [expectation, horizon]:
       expected_bound, regret_mean, mean_low, mean_high, expected_verdict. [horizon]: most_possible,
