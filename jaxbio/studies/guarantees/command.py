@@ -7,9 +7,8 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbio.environment.instances import ENVIRONMENTS
 from jaxbio.studies import parsing, specs
-from jaxbio.studies.guarantees.study import check_guarantees
+from jaxbio.studies.guarantees.study import PROBLEM, check_guarantees
 from jaxbio.studies.outputs import named, parts, problem, write
 
 SHOWN = ("bound", "regret_quantile", "ratio", "exceeded", "share_high", "dominant", "verdict")
@@ -19,10 +18,7 @@ def add(commands: Any) -> None:
     about = "test the theorems' bounds against many runs"
     example = "jaxbio guarantees --runs 100000 --deltas 0.1 0.01 0.001"
     made = parsing.add_study(commands, "guarantees", about, study, example, check_guarantees)
-    names = list(ENVIRONMENTS)
-    made.add_argument("--environment", choices=names, default="paper-utility", metavar="NAME")
-    made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
-    made.add_argument("--delay", help="50, laplace:50,25, ...; random ones are drawn once")
+    parsing.environment(made, PROBLEM, "; random ones are drawn once")
     parsing.option(made, "--horizons", check_guarantees, "of the games", type=int, metavar="T")
     parsing.option(made, "--deltas", check_guarantees, "of the theorems", type=float)
     parsing.store(made)

@@ -28,6 +28,7 @@ from jaxbio.studies.guarantees.watched import watched
 from jaxbio.sweeps.sweep import sweep
 
 MEAN_RUNS = 1_000  # a mean needs fewer runs than a far quantile, and Tsallis-INF is slower
+PROBLEM = "paper-utility"  # where none is given
 TRIVIAL = "cannot fail"  # the bound is no smaller than any regret that is possible
 
 
@@ -74,7 +75,7 @@ def check_guarantees(
         "horizon": [checks.size("horizons", one, 2, MAX_HORIZON) for one in horizons],
         "delta": [checks.probability_of_error("deltas", one) for one in deltas],
     }
-    env = make_environment("paper-utility") if env is None else env
+    env = make_environment(PROBLEM) if env is None else env
     env = written_down(_with_means(env), seed, max(axes["horizon"]))
     games = {T: _game(env, seed, T) for T in axes["horizon"]}
     options = {"seed": seed, "rounds": 1, "keep": "finals", "progress": progress}
