@@ -44,6 +44,25 @@ def shared_out(runs: int, most: int, workers: int) -> int:
     return stepped(-(-runs // (turns * workers)))
 
 
+def side_by_side(runs: int, horizon: int, carried: int, backend: str | None) -> int:
+    """Runs of a block of a sweep that has so many: a measured default. It leaves work for a second
+    worker where there are runs enough, but how many workers there are does not count, so that a
+    store can move to another machine.
+    """
+    return min(stepped(-(-runs // 2)), widest(horizon, carried, backend))
+
+
+def of_several(width: int, runs: int, tables: int) -> int:
+    """Runs of a block, at most `width`, that plays several settings side by side; 0 where the runs
+    of one setting are worth blocks of their own. tables: bytes of those of a setting.
+    """
+    if runs >= min(WIDTH, width) or tables * WIDTH > BLOCK_BYTES:
+        return 0
+    while tables * width > BLOCK_BYTES:
+        width //= 2
+    return width
+
+
 def in_memory(width: int, horizon: int, backend: str | None) -> int:
     """Runs of a block whose state is in memory at the same time."""
     return WIDTH if is_whole(horizon, backend) else stepped(width)
