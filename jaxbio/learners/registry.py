@@ -44,12 +44,13 @@ def pairing(
 
     def build(**options: Any) -> Any:
         given = {**known, **set_here, **options}
-        delta = checks.probability_of_error("delta", given["delta"]) if "delta" in given else None
         base: dict[str, Any] = {}
+        delta: Any = 1.0  # of those that have none
+        if "delta" in given:
+            delta = checks.probability_of_error("delta", given["delta"])
         for kind, share in reversed(kinds.items()):
-            if delta is not None:
-                given["delta"] = delta / share
             own = {f.name: given[f.name] for f in dataclasses.fields(kind) if f.name in given}
+            own |= {"delta": delta / share} if "delta" in own else {}
             base["base"] = kind(**base, **own)
         made = base["base"]
         if after is None or made.at_switch != "fresh":
