@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxbio.analysis.statistics import CONFIDENCE, student_reach
 
-HOLDS, VIOLATED, UNDECIDED = "holds", "violated", "undecided"
+YES, NO, UNDECIDED = OUTCOMES = "yes", "no", "undecided"  # of any claim: does it hold?
 
 
 def of_share(count: int, runs: int) -> tuple[float, float]:
@@ -39,5 +39,5 @@ def judged(low: float, high: float, allowed: float) -> str:
     passes for 0.
     """
     if low > allowed:
-        return VIOLATED
-    return HOLDS if high <= allowed or low == allowed == 0 else UNDECIDED
+        return NO
+    return YES if high <= allowed or low == allowed == 0 else UNDECIDED

@@ -7,7 +7,6 @@ from typing import Any
 
 from jaxbio.analysis.compare import compare
 from jaxbio.analysis.comparison import Comparison
-from jaxbio.environment.instances import ENVIRONMENTS
 from jaxbio.studies import parsing, specs
 from jaxbio.sweeps.result import Result
 from jaxbio.sweeps.simulate import simulate
@@ -34,10 +33,8 @@ def add(commands: Any) -> None:
         command,
         "jaxbio run paper-utility dada-exp3 metabio:delta=0.05 --set states 8 --figure out.png",
     )
-    made.add_argument("environment", choices=list(ENVIRONMENTS), metavar="ENVIRONMENT")
+    parsing.environment(made)
     made.add_argument("learners", nargs="+", metavar="LEARNER", help="a name, or name:option=value")
-    made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
-    made.add_argument("--delay", help="50, laplace:50,25, geometric:20 or uniform:0,100")
     parsing.numbers(made, simulate)
     parsing.figure(made)
 

@@ -8,7 +8,6 @@ from typing import Any
 from jaxbio import checks
 from jaxbio.analysis.tune import tune
 from jaxbio.analysis.tuned import Tuned
-from jaxbio.environment.instances import ENVIRONMENTS
 from jaxbio.learners.registry import make_learner
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.outputs import named, parts, problem
@@ -31,13 +30,11 @@ def add(commands: Any) -> None:
         command,
         "jaxbio tune paper-stochastic metabio --param scale=1 --param radius_scale=1 --delay 50",
     )
-    made.add_argument("environment", choices=list(ENVIRONMENTS), metavar="ENVIRONMENT")
+    parsing.environment(made)
     made.add_argument("learner", metavar="LEARNER", help="a name, or name:option=value")
     made.add_argument(
         "--param", action="append", required=True, metavar="NAME=VALUE", help="where to begin"
     )
-    made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
-    made.add_argument("--delay", help="50, laplace:50,25, geometric:20 or uniform:0,100")
     parsing.numbers(made, tune)
     parsing.option(made, "--steps", tune, "of the search", type=int)
     parsing.option(made, "--held-out", tune, "runs of the comparison", type=int)

@@ -34,22 +34,6 @@ def widest(horizon: int, carried: int, backend: str | None) -> int:
     return stepped(min(width, room))
 
 
-def fewest(alone: int) -> int:
-    """Runs of one setting of a sweep that are worth a block of their own. alone: on a CPU."""
-    return alone if platform() == "cpu" else FILLING
-
-
-def side_by_side(runs: int, most: int) -> int:
-    """Runs of a block where a sweep has so many in all, and `most` is the widest block.
-
-    Half of them, so that a second worker has work too; on a GPU only if half of them fill it.
-    """
-    half = stepped(-(-runs // 2))
-    if platform() != "cpu":
-        half = min(max(half, FILLING), stepped(runs))
-    return min(half, most)
-
-
 def stepped(runs: int) -> int:
     """A whole number of vectors with room for so many runs."""
     return -(-runs // WIDTH) * WIDTH
@@ -59,6 +43,27 @@ def shared_out(runs: int, most: int, workers: int) -> int:
     """Runs of a block, at most so many, such that every worker plays equally many blocks."""
     turns = -(-runs // (most * workers))
     return stepped(-(-runs // (turns * workers)))
+
+
+def side_by_side(runs: int, horizon: int, carried: int, backend: str | None) -> int:
+    """Runs of a block of a sweep that has so many: a measured default. It leaves work for a second
+    worker where there are runs enough (on a GPU, where half of them fill it), but how many workers
+    there are does not count, so that a store can move to another machine.
+    """
+    half = stepped(-(-runs // 2))
+    if platform() != "cpu":
+        half = min(max(half, FILLING), stepped(runs))
+    return min(half, widest(horizon, carried, backend))
+
+
+def of_several(width: int, runs: int, tables: int) -> int:
+    """Runs of a block, at most `width`, that plays several settings side by side; 0 where the runs
+    of one setting are worth blocks of their own. tables: bytes of those of a setting.
+    """
+    while tables * width > BLOCK_BYTES and width > 1:
+        width //= 2
+    enough = WIDTH if platform() == "cpu" else FILLING
+    return 0 if runs >= min(enough, width) or tables * WIDTH > BLOCK_BYTES else width
 
 
 def in_memory(width: int, horizon: int, backend: str | None) -> int:

@@ -10,38 +10,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxbio import checks
-from jaxbio.core import (
-    Array,
-    Arrivals,
-    Known,
-    Play,
-    State,
-    Ticket,
-    check_learner,
-    draws_of,
-    facts_of,
-)
-from jaxbio.learners.estimates import ESTIMATORS, ORDERINGS, RADII, Estimator, estimator
-from jaxbio.learners.metabio import (
-    Waiting,
-    feed_base,
-    feed_lanes,
-    waiting_add,
-    waiting_facts,
-    waiting_zero,
-)
-from jaxbio.ops import (
-    Means,
-    Wide,
-    choose,
-    count,
-    means_add,
-    means_zero,
-    select,
-    wide_add,
-    wide_value,
-    wide_zero,
-)
+from jaxbio.core import Array, Arrivals, Known, Play, Ticket
+from jaxbio.learners.estimates import Estimator
+from jaxbio.learners.feeding import Fed, Feeder, Waiting, fed_add, fed_zero, feed, waiting_zero
+from jaxbio.ops import Wide, choose, select, wide_add, wide_value, wide_zero
 from jaxbio.trees import float_dtype, pytree, set_field, static
 
 RULES = ("theory", "practical", "footnote", "expected")
@@ -65,13 +37,11 @@ class AdaTicket(NamedTuple):
 class Instance(NamedTuple):
     """One run of the algorithm; a fresh switch or a new epoch begins another.
 
-    base: the base's state; seen (L): [S]; outstanding (sigma_t): int32 []; total (frak-D): sum of
-    sigma_t so far; switched: bool []; start: int32 [], the last round before the base's first one.
+    total (frak-D): sum of sigma_t so far; switched: bool []; start: int32 [], the last round
+    before the base's first one.
     """
 
-    base: State
-    seen: Means
-    outstanding: Array
+    fed: Fed
     total: Wide
     switched: Array
     start: Array
@@ -93,7 +63,7 @@ class MetaAdaBIOState(NamedTuple):
 
 
 @pytree
-class MetaAdaBIO:
+class MetaAdaBIO(Feeder):
     """Play the base on realised losses; switch to MetaBIO(base, delta / 2) when delay costs more.
 
     base: any learner. delta: confidence; pair MetaAdaBIO(delta) with DAdaExp3(delta / 3).
@@ -112,30 +82,20 @@ class MetaAdaBIO:
     switch_scale: multiplies the right-hand side of the rule.
     """
 
-    base: Any
-    delta: Any = 0.1
+    _: dataclasses.KW_ONLY
     rule: str = static(default="theory")
     at_switch: str = static(default="learner")
-    estimator: str = static(default="lcb")
-    ordering: str = static(default="together")
-    radius: str = static(default="horizon")
     literal: bool = static(default=False)
-    radius_scale: Any = 1.0
     switch_scale: Any = 1.0
     doubling: Any = None
     after: Any = None
     ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
-        checks.learner("base", self.base)
-        set_field(self, "delta", checks.probability_of_error("delta", self.delta))
+        super().__post_init__()
         checks.choice("rule", self.rule, RULES)
         checks.choice("at_switch", self.at_switch, AT_SWITCH)
-        checks.choice("estimator", self.estimator, ESTIMATORS)
-        checks.choice("ordering", self.ordering, ORDERINGS)
-        checks.choice("radius", self.radius, RADII)
         checks.boolean("literal", self.literal)
-        set_field(self, "radius_scale", checks.parameter("radius_scale", self.radius_scale, 0))
         value = checks.parameter("switch_scale", self.switch_scale, 0, open_low=True)
         set_field(self, "switch_scale", value)
         if self.doubling is not None:
@@ -152,13 +112,6 @@ class MetaAdaBIO:
                 f"but got {self.after!r} after {self.base!r}"
             )
 
-    def check(self, env: Any) -> None:
-        """Raise where the environment lacks what the base needs."""
-        check_learner(self.base, env)
-
-    def draws(self, num_actions: int) -> int:
-        return draws_of(self.base, num_actions)
-
     @property
     def _replaces(self) -> bool:
         """Do later instances take the place of earlier ones?"""
@@ -171,29 +124,15 @@ class MetaAdaBIO:
             known = dataclasses.replace(known, horizon=epoch_end)
         instance = self._begin(self.base, known, jnp.int32(0), jnp.bool_(False))
         return MetaAdaBIOState(
-            instance, known, epoch_end, jnp.int32(NEVER), waiting_zero(), self._estimator(known)
+            instance, known, epoch_end, jnp.int32(NEVER), waiting_zero(), self._estimates(known)
         )
 
     def _begin(self, base: Any, known: Known, start: Array, switched: Array) -> Instance:
-        return Instance(
-            base.init(known),
-            means_zero(known.state_slots),
-            jnp.int32(0),
-            wide_zero(),
-            switched,
-            start,
-        )
+        return Instance(fed_zero(base.init(known), known), wide_zero(), switched, start)
 
-    def _estimator(self, known: Known) -> Estimator:
-        return estimator(
-            known,
-            known.horizon,
-            jnp.asarray(self.delta) / 2.0,
-            self.radius_scale,
-            self.estimator,
-            self.radius,
-            self.ordering,
-        )
+    def _estimates(self, known: Known) -> Estimator:
+        """Those of MetaBIO(base, delta / 2)."""
+        return self._estimator(known, jnp.asarray(self.delta) / 2.0)
 
     def _active_base(self, switched: Array) -> Any:
         if self.after is None:
@@ -203,7 +142,7 @@ class MetaAdaBIO:
     def act(self, state: MetaAdaBIOState, t: Array, u: Array) -> tuple[Array, AdaTicket]:
         now = state.instance
         base = self._active_base(now.switched)
-        action, ticket = base.act(now.base, t - now.start, u)
+        action, ticket = base.act(now.fed.base, t - now.start, u)
         return action, self._ticket(now, ticket, jnp.bool_(False))
 
     def _ticket(self, now: Instance, base: Ticket, wait: Array) -> AdaTicket:
@@ -212,27 +151,21 @@ class MetaAdaBIO:
     def learn(
         self, state: MetaAdaBIOState, t: Array, play: Play, arrivals: Arrivals
     ) -> tuple[MetaAdaBIOState, AdaTicket]:
-        now, old = state.instance, arrivals.play
-        due = self._relevant(now, arrivals)
-        outstanding = now.outstanding + 1 - count(due)
+        now = state.instance
+        arrivals = arrivals._replace(due=self._relevant(now, arrivals))
+        due = arrivals.due
         enters = due if self.at_switch == "all" else due & now.switched
-        seen = means_add(now.seen, old.state, old.loss, enters)
-        wait = ~now.switched | (select(seen.count, play.state) < outstanding)
-        feed, own_loss = feed_lanes(due, old.ticket.wait, wait)
-        plain = jnp.concatenate([old.ticket.plain[:-1], ~now.switched[None]])
-        estimate = state.estimator.lanes(
-            now.seen, seen, old.state, old.loss, enters, own_loss & ~plain
-        )
-        values = jnp.where(plain, old.loss, estimate)
-        base_round = t - now.start
-        base, ticket = feed_base(
-            self._active_base(now.switched), now.base, base_round, play, old, values, feed
+        fed = fed_add(now.fed, arrivals, enters)
+        outstanding = fed.outstanding
+        wait = ~now.switched | (select(fed.seen.count, play.state) < outstanding)
+        plain = jnp.concatenate([arrivals.play.ticket.plain[:-1], ~now.switched[None]])
+        base = self._active_base(now.switched)
+        known = state.estimator, state.waiting, now.fed, fed
+        fed, waiting, ticket = feed(
+            base, *known, t - now.start, play, arrivals, wait, enters, plain
         )
         counted = outstanding - (~due[-1]).astype(jnp.int32) if self.literal else outstanding
-        ended = Instance(
-            base, seen, outstanding, wide_add(now.total, counted), now.switched, now.start
-        )
-        waiting = waiting_add(state.waiting, feed, wait)
+        ended = now._replace(fed=fed, total=wide_add(now.total, counted))
         new = state._replace(instance=ended, waiting=waiting)
         return self._next_epoch(self._switch(new, t), t), self._ticket(now, ticket, wait)
 
@@ -285,9 +218,9 @@ class MetaAdaBIO:
             known=known,
             epoch_end=jnp.where(over, t + known.horizon, state.epoch_end),
             waiting=state.waiting._replace(unfed=unfed),
-            estimator=self._estimator(known),
+            estimator=self._estimates(known),
         )
 
     def facts(self, state: MetaAdaBIOState) -> dict[str, Any]:
-        base = facts_of(self.base, state.instance.base)
-        return {**base, **waiting_facts(state.waiting), "switch_round": state.switch_round}
+        own = self._facts(state.instance.fed.base, state.waiting)
+        return {**own, "switch_round": state.switch_round}

@@ -1,10 +1,10 @@
-"""Ready pairings by name, with the paper's confidence bookkeeping (algorithms.md 1.2)."""
+"""Ready pairings by name, with the paper's confidence bookkeeping."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jaxbio import checks
@@ -12,7 +12,7 @@ from jaxbio.core import Learner
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
-from jaxbio.learners.metaadabio import AT_SWITCH, MetaAdaBIO
+from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.nsd import NSDUCRL2
 from jaxbio.learners.qpmd import QPMD
@@ -21,181 +21,94 @@ from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
 
-
-def dada_exp3(delta: Any = 0.1, tuning: str = "corrected", scale: Any = 1.0) -> DAdaExp3:
-    """DAda-Exp3 alone: delta' = delta / 2."""
-    return DAdaExp3(delta, tuning, scale=scale)
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+INSIDE = ("base", "after")  # fields that hold learners
 
 
-def dada_exp3_skipping(
-    delta: Any = 0.1, tuning: str = "corrected", skipped: str = "kept", scale: Any = 1.0
-) -> DAdaExp3:
-    """DAda-Exp3 that stops counting rounds that are outstanding for too long."""
-    return DAdaExp3(delta, tuning, True, skipped, scale)
+def pairing(
+    about: str,
+    kinds: dict[Any, int],
+    after: int | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    **defaults: Any,
+) -> Callable[..., Any]:
+    """A builder of learners inside each other, whose options are the fields of their classes.
 
+    about: a line for people. kinds: the outermost first; class -> what the delta of the whole is
+      divided by to be that of this class. after: the same for the base from a fresh switch on.
+      fixed: fields that are no options. defaults: where they are not those of the classes.
+    """
+    set_here = {} if fixed is None else fixed
+    fields = {f.name: f.default for kind in reversed(kinds) for f in dataclasses.fields(kind)}
+    known = {n: v for n, v in (fields | defaults).items() if n not in {*INSIDE, *set_here}}
 
-def metabio(
-    delta: Any = 0.1,
-    tuning: str = "corrected",
-    skipping: bool = False,
-    skipped: str = "kept",
-    scale: Any = 1.0,
-    estimator: str = "lcb",
-    threshold: str = "outstanding",
-    ordering: str = "together",
-    radius: str = "horizon",
-    radius_scale: Any = 1.0,
-    delay: Any = None,
-) -> MetaBIO:
-    """MetaBIO(delta) over DAda-Exp3(delta / 2)."""
-    delta = checks.probability_of_error("delta", delta)
-    base = DAdaExp3(delta / 2, tuning, skipping, skipped, scale)
-    return MetaBIO(
-        base, delta, estimator, threshold, ordering, radius, radius_scale=radius_scale, delay=delay
+    def build(**options: Any) -> Any:
+        given = {**known, **set_here, **options}
+        base: dict[str, Any] = {}
+        delta: Any = 1.0  # of those that have none
+        if "delta" in given:
+            delta = checks.probability_of_error("delta", given["delta"])
+        for kind, share in reversed(kinds.items()):
+            own = {f.name: given[f.name] for f in dataclasses.fields(kind) if f.name in given}
+            own |= {"delta": delta / share} if "delta" in own else {}
+            base["base"] = kind(**base, **own)
+        made = base["base"]
+        if after is None or made.at_switch != "fresh":
+            return made
+        return dataclasses.replace(made, after=dataclasses.replace(made.base, delta=delta / after))
+
+    build.__doc__ = about
+    build.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, KEYWORD, default=value) for name, value in known.items()]
     )
-
-
-def metabio_skipping(
-    delta: Any = 0.1,
-    tuning: str = "corrected",
-    skipped: str = "kept",
-    scale: Any = 1.0,
-    estimator: str = "lcb",
-    threshold: str = "outstanding",
-    ordering: str = "together",
-    radius: str = "horizon",
-    radius_scale: Any = 1.0,
-    delay: Any = None,
-) -> MetaBIO:
-    """MetaBIO over DAda-Exp3 with skipping."""
-    return metabio(
-        delta,
-        tuning,
-        True,
-        skipped,
-        scale,
-        estimator,
-        threshold,
-        ordering,
-        radius,
-        radius_scale,
-        delay,
-    )
-
-
-def metabio_tsallis(
-    delta: Any = 0.1,
-    tuning: str = "simple",
-    scale: Any = 1.0,
-    estimator: str = "mean",
-    ordering: str = "together",
-) -> MetaBIO:
-    """MetaBIO over Tsallis-INF with plain means: the expectation version."""
-    return MetaBIO(TsallisINF(tuning, scale), delta, estimator, ordering=ordering)
-
-
-def metaadabio(
-    delta: Any = 0.1,
-    tuning: str = "corrected",
-    skipping: bool = False,
-    skipped: str = "kept",
-    scale: Any = 1.0,
-    rule: str = "theory",
-    at_switch: str = "learner",
-    estimator: str = "lcb",
-    ordering: str = "together",
-    radius: str = "horizon",
-    literal: bool = False,
-    radius_scale: Any = 1.0,
-    switch_scale: Any = 1.0,
-    doubling: Any = None,
-) -> MetaAdaBIO:
-    """MetaAdaBIO(delta) over DAda-Exp3(delta / 3); after a fresh switch DAda-Exp3(delta / 4)."""
-    delta = checks.probability_of_error("delta", delta)
-    base = DAdaExp3(delta / 3, tuning, skipping, skipped, scale)
-    fresh = checks.choice("at_switch", at_switch, AT_SWITCH) == "fresh"
-    after = dataclasses.replace(base, delta=delta / 4) if fresh else None
-    return MetaAdaBIO(
-        base,
-        delta,
-        rule,
-        at_switch,
-        estimator,
-        ordering,
-        radius,
-        literal,
-        radius_scale=radius_scale,
-        switch_scale=switch_scale,
-        doubling=doubling,
-        after=after,
-    )
-
-
-def metaadabio_tsallis(
-    delta: Any = 0.1,
-    tuning: str = "simple",
-    scale: Any = 1.0,
-    rule: str = "expected",
-    at_switch: str = "learner",
-    ordering: str = "together",
-    switch_scale: Any = 1.0,
-    doubling: Any = None,
-) -> MetaAdaBIO:
-    """MetaAdaBIO over Tsallis-INF with plain means and the expectation rule."""
-    return MetaAdaBIO(
-        TsallisINF(tuning, scale),
-        delta,
-        rule=rule,
-        at_switch=at_switch,
-        estimator="mean",
-        ordering=ordering,
-        switch_scale=switch_scale,
-        doubling=doubling,
-    )
-
-
-def qpmd_ucb1(exploration: Any = 2.0) -> QPMD:
-    """QPM-D over UCB1."""
-    return QPMD(UCB1(exploration))
-
-
-def bold_exp3(
-    rate: Any = None, scale: Any = 1.0, copies: int | None = None, horizon: Any = None
-) -> BOLD:
-    """BOLD over Exp3; its default rate is tuned for `horizon` rounds of each copy."""
-    return BOLD(Exp3(rate, scale=scale), copies, horizon)
-
-
-def metabio_restarting(
-    period: Any = 1000,
-    delta: Any = 0.1,
-    tuning: str = "corrected",
-    scale: Any = 1.0,
-    estimator: str = "lcb",
-) -> MetaBIO:
-    """MetaBIO(delta) over a DAda-Exp3(delta / 2) that begins anew every `period` rounds."""
-    delta = checks.probability_of_error("delta", delta)
-    base = Restarting(DAdaExp3(delta / 2, tuning, scale=scale), period)
-    return MetaBIO(base, delta, estimator)
+    return build
 
 
 LEARNERS: dict[str, Callable[..., Any]] = {
-    "dada-exp3": dada_exp3,
-    "dada-exp3-skipping": dada_exp3_skipping,
+    "dada-exp3": pairing("DAda-Exp3 alone: delta' = delta / 2.", {DAdaExp3: 1}),
+    "dada-exp3-skipping": pairing(
+        "DAda-Exp3 that stops counting rounds that are outstanding for too long.",
+        {DAdaExp3: 1},
+        fixed={"skipping": True},
+    ),
     "tsallis-inf": TsallisINF,
     "ucb1": UCB1,
     "nsd-ucrl2": NSDUCRL2,
     "thompson": ThompsonSampling,
     "exp3": Exp3,
-    "metabio": metabio,
-    "metabio-skipping": metabio_skipping,
-    "metabio-tsallis": metabio_tsallis,
-    "metaadabio": metaadabio,
-    "metaadabio-tsallis": metaadabio_tsallis,
+    "metabio": pairing("MetaBIO(delta) over DAda-Exp3(delta / 2).", {MetaBIO: 1, DAdaExp3: 2}),
+    "metabio-skipping": pairing(
+        "MetaBIO over DAda-Exp3 with skipping.",
+        {MetaBIO: 1, DAdaExp3: 2},
+        fixed={"skipping": True},
+    ),
+    "metabio-tsallis": pairing(
+        "MetaBIO over Tsallis-INF with plain means: the expectation version.",
+        {MetaBIO: 1, TsallisINF: 1},
+        estimator="mean",
+    ),
+    "metaadabio": pairing(
+        "MetaAdaBIO(delta) over DAda-Exp3(delta / 3); after a fresh switch DAda-Exp3(delta / 4).",
+        {MetaAdaBIO: 1, DAdaExp3: 3},
+        after=4,
+    ),
+    "metaadabio-tsallis": pairing(
+        "MetaAdaBIO over Tsallis-INF with plain means and the expectation rule.",
+        {MetaAdaBIO: 1, TsallisINF: 1},
+        rule="expected",
+        estimator="mean",
+    ),
     "successive-elimination": SuccessiveElimination,
-    "qpmd-ucb1": qpmd_ucb1,
-    "bold-exp3": bold_exp3,
-    "metabio-restarting": metabio_restarting,
+    "qpmd-ucb1": pairing("QPM-D over UCB1.", {QPMD: 1, UCB1: 1}),
+    "bold-exp3": pairing(
+        "BOLD over Exp3; its default rate is tuned for `horizon` rounds of each copy.",
+        {BOLD: 1, Exp3: 1},
+    ),
+    "metabio-restarting": pairing(
+        "MetaBIO(delta) over a DAda-Exp3(delta / 2) that begins anew every `period` rounds.",
+        {MetaBIO: 1, Restarting: 1, DAdaExp3: 2},
+        period=1000,
+    ),
 }
 
 
@@ -205,7 +118,7 @@ def learner_names() -> tuple[str, ...]:
 
 
 def make_learner(name: str, **options: Any) -> Learner:
-    """A ready learner; see `learner_names()` and the functions of this module."""
+    """A ready learner; see `learner_names()`. Its options are the fields of its classes."""
     build = LEARNERS[checks.choice("learner name", name, learner_names())]
     checks.options(name, options, inspect.signature(build))
     return build(**options)

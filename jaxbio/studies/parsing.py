@@ -11,6 +11,7 @@ from typing import Any
 import shtab
 
 from jaxbio import checks
+from jaxbio.environment.instances import ENVIRONMENTS
 from jaxbio.studies.families import FAMILIES, GETS, SIGNATURE
 from jaxbio.studies.paper.experiment import Options
 
@@ -90,6 +91,19 @@ def problem(made: argparse.ArgumentParser) -> None:
     made.add_argument("--states", type=int, required=True, help="S")
     horizon(made)
     made.add_argument("--delay", default="50", help="50, laplace:50,25, ... (50)")
+
+
+def environment(made: argparse.ArgumentParser, usual: str | None = None, more: str = "") -> None:
+    """A problem by name, its options and its delay. usual: the name where none need be given."""
+    known: dict[str, Any] = {"choices": list(ENVIRONMENTS)}
+    if usual is None:
+        made.add_argument("environment", metavar="ENVIRONMENT", **known)
+    else:
+        made.add_argument(
+            "--environment", metavar="NAME", default=usual, help=f"({usual})", **known
+        )
+    made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
+    made.add_argument("--delay", help=f"50, laplace:50,25, geometric:20 or uniform:0,100{more}")
 
 
 def fixed(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:

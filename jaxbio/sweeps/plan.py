@@ -13,12 +13,11 @@ from jaxbio.checks import memory
 from jaxbio.engine.footprint import carried, passing, table_bytes, types_of
 from jaxbio.engine.player import stack, stops_of
 from jaxbio.engine.rollout import recorded_rounds
-from jaxbio.engine.widths import BLOCK_BYTES, fewest, side_by_side, stepped, widest
+from jaxbio.engine.widths import of_several, side_by_side, stepped
 from jaxbio.sweeps.grid import HORIZON, RESERVED, Grid, Group, Outline, check_name
 from jaxbio.sweeps.moments import Moments
 
 KEEP = ("curves", "moments", "finals")
-ALONE = 32  # runs of one setting that are worth a block of their own on a CPU: a vector
 FACTS = 9  # numbers of a run that are always kept: its final regret and loss, and what is counted
 SETTING_BYTES = 6000  # of a setting, its game and its description, besides what it is made of
 STORED_BYTES = 18_000  # of the same, to compare it with what a store holds
@@ -102,15 +101,13 @@ def cut(groups: list[Group], job: Job, width: int | None, backend: str | None = 
     cuts = []
     for number, found in enumerate(groups):
         side = _side_by_side(found, job, backend) if width is None else width
-        tables, together = table_bytes(found.games[0]), side
-        while tables * together > BLOCK_BYTES and together > 1:
-            together //= 2
-        alone = len(found.settings) == 1 or job.runs >= min(fewest(ALONE), together)
-        if alone or tables * ALONE > BLOCK_BYTES:
+        several = len(found.settings) > 1
+        mixed = of_several(side, job.runs, table_bytes(found.games[0])) if several else 0
+        if mixed:
+            cuts.append(Cut(number, _by_horizon(found, job), True, mixed))
+        else:
             lots = [[setting] for setting in found.settings]
             cuts.append(Cut(number, lots, False, min(side, stepped(job.runs))))
-        else:
-            cuts.append(Cut(number, _by_horizon(found, job), True, together))
     return cuts
 
 
@@ -131,12 +128,9 @@ def make_blocks(groups: list[Group], cuts: list[Cut], runs: int) -> list[Block]:
 
 
 def _side_by_side(found: Group, job: Job, backend: str | None) -> int:
-    """A measured default. It leaves work for a second worker where there are runs enough, but how
-    many workers there are does not count, so that a store can move to another machine.
-    """
     longest = max(job.settings[setting].horizon for setting in found.settings)
-    most = widest(longest, types_of(found.games[0]).carry, backend)
-    return side_by_side(len(found.settings) * job.runs, most)
+    runs, types = len(found.settings) * job.runs, types_of(found.games[0])
+    return side_by_side(runs, longest, types.carry, backend)
 
 
 def _by_horizon(found: Group, job: Job) -> list[list[int]]:

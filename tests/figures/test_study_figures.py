@@ -11,7 +11,7 @@ from matplotlib import rc_context
 from test_figures import LOOKS, assert_readable
 
 from jaxbio.analysis.comparison import Comparison, Row
-from jaxbio.analysis.intervals import HOLDS
+from jaxbio.analysis.intervals import YES
 from jaxbio.figures.style import Look, style
 from jaxbio.studies.advise.figure import advice
 from jaxbio.studies.beyond.figure import beyond
@@ -43,7 +43,7 @@ def made_up_guarantees() -> xr.Dataset:
         "exceeded": np.zeros(shape, int),
         "share_low": np.zeros(shape),
         "share_high": np.full(shape, 3.7e-5),
-        "verdict": np.full(shape, HOLDS),
+        "verdict": np.full(shape, YES),
     }
     variables: dict[str, Any] = {name: (dims, values) for name, values in full.items()}
     variables["terms"] = ((*dims, "term"), terms)

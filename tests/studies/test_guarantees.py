@@ -17,9 +17,9 @@ import xarray as xr
 import jaxbio as jb
 from jaxbio import theory
 from jaxbio.analysis.intervals import (
-    HOLDS,
+    NO,
     UNDECIDED,
-    VIOLATED,
+    YES,
     judged,
     of_mean,
     of_quantile,
@@ -142,16 +142,16 @@ def test_a_broken_mean_is_reported() -> None:
         )
         return str(made.expected_verdict.item())
 
-    assert claim(470.0) == VIOLATED
+    assert claim(470.0) == NO
     assert claim(500.0) == UNDECIDED
-    assert claim(530.0) == HOLDS
+    assert claim(530.0) == YES
     assert claim(0.32 * 5_000) == TRIVIAL
 
 
 def test_every_lemma_is_checked_and_holds(data: xr.Dataset) -> None:
     assert data.sizes["lemma"] == 6  # the one about DAda-Exp3 has no runs here
     certain = data.drop_sel(lemma="estimates within their radius")
-    assert (certain.lemma_verdict == HOLDS).all()
+    assert (certain.lemma_verdict == YES).all()
     assert int(data.failures.sum()) == 0
     close = data.tightness.sel(lemma=["perceived delay <= D_Phi", "sum of errors"])
     assert ((close > 0.05) & (close <= 1)).all()
@@ -180,9 +180,9 @@ def test_a_lemma_may_fail_as_often_as_it_says() -> None:
         worst = np.where(np.arange(1_000) < failures, 1.5, 1.0)
         return checked(lemma, xr.Dataset({"worst_error": ("run", worst)}), {"delta": 0.2})
 
-    assert made(150) == Check(150, 1.5, VIOLATED)
+    assert made(150) == Check(150, 1.5, NO)
     assert made(100).lemma_verdict == UNDECIDED
-    assert made(50).lemma_verdict == HOLDS
+    assert made(50).lemma_verdict == YES
 
 
 def test_what_is_watched_is_what_was_fed() -> None:
@@ -216,8 +216,8 @@ def test_a_broken_learner_is_reported() -> None:
     )
     found = small(guarantees=[broken], expectations=())
     verdicts = found.lemma_verdict.sel(horizon=120, delta=0.1).to_series()
-    assert verdicts["estimates within their radius"] == VIOLATED
-    assert (verdicts.drop("estimates within their radius") == HOLDS).all()
+    assert verdicts["estimates within their radius"] == NO
+    assert (verdicts.drop("estimates within their radius") == YES).all()
     assert "expectation" not in found.dims
 
 
@@ -230,9 +230,9 @@ def test_a_broken_bound_is_reported() -> None:
         claimed = Guarantee("claim", None, lambda delta: bound, True)
         return compared(claimed, regret, terms, 1_000.0).verdict
 
-    assert claim(800.0) == VIOLATED  # 199 of 1,000 runs are above, 100 may be
+    assert claim(800.0) == NO  # 199 of 1,000 runs are above, 100 may be
     assert claim(895.0) == UNDECIDED
-    assert claim(950.0) == HOLDS
+    assert claim(950.0) == YES
     assert claim(1_000.0) == TRIVIAL
 
 
@@ -253,8 +253,8 @@ def test_intervals() -> None:
     assert 0.95 <= below(high - 1) - below(low - 1) < 0.96
     mean, low, high = of_mean(np.arange(5.0))  # sd 1.581, t 2.776 with four degrees of freedom
     assert (mean, low, high) == pytest.approx((2, 2 - 1.963, 2 + 1.963), abs=1e-3)
-    assert judged(0.0, 0.01, 0) == HOLDS  # never seen, never allowed
-    assert judged(1e-5, 0.01, 0) == VIOLATED
+    assert judged(0.0, 0.01, 0) == YES  # never seen, never allowed
+    assert judged(1e-5, 0.01, 0) == NO
 
 
 def test_random_delays_are_written_down_once() -> None:

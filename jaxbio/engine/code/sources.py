@@ -1,7 +1,7 @@
 """The code of this package that decides what is played, down to the last bit.
 
-A change to it makes a result another one. Everything else in the package (theory, statistics,
-figures, the command line, what keeps and labels results) may change under a store.
+A change to it makes a result another one. Everything else in the package (theory, sweeps, stores,
+statistics, figures, the command line) may change under a store.
 """
 
 from __future__ import annotations
@@ -13,12 +13,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "jaxbio"
-# Modules and folders. Closed under imports, but for those that keep, name and compare results.
-DECIDE = (
-    "checks", "core", "engine", "environment", "learners", "ops", "rng", "sweeps.execute",
-    "sweeps.grid", "sweeps.moments", "sweeps.plan", "sweeps.result", "sweeps.sweep",
-    "sweeps.workers", "trees",
-)  # fmt: skip
+# Modules and folders, closed under imports.
+DECIDE = ("checks", "core", "engine", "environment", "learners", "ops", "rng", "trees")
 _ROOT = Path(__file__).parents[2]
 
 
@@ -33,13 +29,12 @@ def sources(*more: str) -> str:
     """A digest of the code that plays: a version under development changes.
 
     more: further modules that decide, for results that are made of more than games. Comments,
-    docstrings and layout do not count.
+    docstrings, layout and where a file lies do not count: a module that is imported goes by what is
+    in it, not by its name.
     """
-    code = hashlib.sha256()
-    for file in files(*more):
-        code.update(file.as_posix().encode() + b"\0")
-        code.update(_without_words((_ROOT / file).read_bytes()).encode())
-    return code.hexdigest()[:16]
+    found = {_module(file): _Code((_ROOT / file).read_bytes()) for file in files(*more)}
+    bodies = {name: code.body for name, code in found.items()}
+    return _sha(sorted({(code.body, *code.uses(bodies)) for code in found.values()}))
 
 
 def files(*more: str) -> list[Path]:
@@ -50,24 +45,39 @@ def files(*more: str) -> list[Path]:
     return sorted(file.relative_to(_ROOT) for file in found if file.exists())
 
 
-def _without_words(source: bytes) -> str:
-    """Python as a tree: without comments, layout and docstrings."""
-    tree = ast.parse(source)
-    tree.body = _statements(tree.body)
-    return ast.dump(tree)
+def _module(file: Path) -> str:
+    return ".".join([PACKAGE, *file.with_suffix("").parts]).removesuffix(".__init__")
 
 
-def _statements(body: list[Any]) -> list[Any]:
-    """Without texts that stand alone, at any depth."""
-    kept = [node for node in body if not _is_text(node)]
-    for node in kept:
-        for inner in ("body", "orelse", "finalbody", "handlers", "cases"):
-            if hasattr(node, inner):
-                setattr(node, inner, _statements(getattr(node, inner)))
-    return kept
+def _sha(thing: Any) -> str:
+    return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
 
-def _is_text(node: object) -> bool:
-    """A string that stands alone: a docstring, or a comment in its place."""
-    constant = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(constant, ast.Constant) and isinstance(constant.value, str)
+class _Code(ast.NodeTransformer):
+    """A file as a tree, without comments, layout, docstrings, and imports from this package.
+
+    body: a digest of it; imports: (module, name, name here) of each of those imports.
+    """
+
+    def __init__(self, source: bytes) -> None:
+        self.imports: list[tuple[str, str, str]] = []
+        self.body = _sha(ast.dump(self.visit(ast.parse(source))))
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        """A string that stands alone is a docstring, or a comment in its place."""
+        value = getattr(node.value, "value", None)
+        return None if isinstance(value, str) else self.generic_visit(node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        module = node.module or ""
+        if module.partition(".")[0] != PACKAGE:
+            return node
+        self.imports += [(module, one.name, one.asname or one.name) for one in node.names]
+        return None
+
+    def uses(self, bodies: dict[str, str]) -> list[tuple[str, str]]:
+        """What is imported, by what is in the file where it lies, and its name here."""
+        return sorted(
+            (bodies.get(f"{module}.{name}") or f"{name} of {bodies.get(module)}", here)
+            for module, name, here in self.imports
+        )

@@ -7,9 +7,8 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbio.environment.instances import ENVIRONMENTS
 from jaxbio.studies import parsing, specs
-from jaxbio.studies.guarantees.study import check_guarantees
+from jaxbio.studies.guarantees.study import PROBLEM, check_guarantees
 from jaxbio.studies.outputs import named, parts, problem, write
 
 SHOWN = ("bound", "regret_quantile", "ratio", "exceeded", "share_high", "dominant", "verdict")
@@ -19,10 +18,7 @@ def add(commands: Any) -> None:
     about = "test the theorems' bounds against many runs"
     example = "jaxbio guarantees --runs 100000 --deltas 0.1 0.01 0.001"
     made = parsing.add_study(commands, "guarantees", about, study, example, check_guarantees)
-    names = list(ENVIRONMENTS)
-    made.add_argument("--environment", choices=names, default="paper-utility", metavar="NAME")
-    made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
-    made.add_argument("--delay", help="50, laplace:50,25, ...; random ones are drawn once")
+    parsing.environment(made, PROBLEM, "; random ones are drawn once")
     parsing.option(made, "--horizons", check_guarantees, "of the games", type=int, metavar="T")
     parsing.option(made, "--deltas", check_guarantees, "of the theorems", type=float)
     parsing.store(made)
@@ -80,7 +76,7 @@ def _share(value: float | None) -> str:
 def as_text(found: dict[str, Any]) -> str:
     head = (
         f"{'guarantee':<20}{'T':>9}{'delta':>8}{'bound':>10}{'quantile':>10}{'ratio':>8}"
-        f"{'above':>7}  {'share at most':<14}{'largest term':<18}verdict"
+        f"{'above':>7}  {'share at most':<14}{'largest term':<18}holds"
     )
     lines = [head]
     for row in found["guarantees"]:
@@ -89,7 +85,7 @@ def as_text(found: dict[str, Any]) -> str:
             f"{row['regret_quantile']:>10,.1f}{row['ratio']:>8.1f}{row['exceeded']:>7,}  "
             f"{row['share_high']:<14.2g}{row['dominant'].replace('_', ' '):<18}{row['verdict']}"
         )
-    lines += ["", f"{'lemma':<36}{'T':>9}{'delta':>8}{'failures':>10}{'tightness':>11}  verdict"]
+    lines += ["", f"{'lemma':<36}{'T':>9}{'delta':>8}{'failures':>10}{'tightness':>11}  holds"]
     for row in found["lemmas"]:
         lines.append(
             f"{row['lemma']:<36}{row['horizon']:>9,}{row['delta']:>8g}{row['failures']:>10,}"
@@ -98,7 +94,7 @@ def as_text(found: dict[str, Any]) -> str:
     if "expectations" in found:
         lines += [
             "",
-            f"{'in expectation':<26}{'T':>9}{'bound':>10}{'mean':>10}{'ratio':>8}  verdict",
+            f"{'in expectation':<26}{'T':>9}{'bound':>10}{'mean':>10}{'ratio':>8}  holds",
         ]
     for row in found.get("expectations", []):
         lines.append(

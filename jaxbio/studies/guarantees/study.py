@@ -28,6 +28,7 @@ from jaxbio.studies.guarantees.watched import watched
 from jaxbio.sweeps.sweep import sweep
 
 MEAN_RUNS = 1_000  # a mean needs fewer runs than a far quantile, and Tsallis-INF is slower
+PROBLEM = "paper-utility"  # where none is given
 TRIVIAL = "cannot fail"  # the bound is no smaller than any regret that is possible
 
 
@@ -56,8 +57,8 @@ def check_guarantees(
     Returns:
       A Dataset. [guarantee, horizon, delta]: bound; regret_quantile at 1 - delta, with quantile_low
       and quantile_high; ratio, bound / regret_quantile; exceeded, runs above the bound, with
-      share_low and share_high, the Clopper-Pearson interval of their share; verdict ("holds",
-      "violated", "undecided", or "cannot fail" where no regret could be larger); dominant, the
+      share_low and share_high, the Clopper-Pearson interval of their share; verdict ("yes", it
+      holds, "no", "undecided", or "cannot fail" where no regret could be larger); dominant, the
       largest term. [..., term]: terms. [lemma, horizon, delta]: failures, in runs; tightness, the
       share of the limit that the closest run reaches; lemma_verdict. [expectation, horizon]:
       expected_bound, regret_mean, mean_low, mean_high, expected_verdict. [horizon]: most_possible,
@@ -74,7 +75,7 @@ def check_guarantees(
         "horizon": [checks.size("horizons", one, 2, MAX_HORIZON) for one in horizons],
         "delta": [checks.probability_of_error("deltas", one) for one in deltas],
     }
-    env = make_environment("paper-utility") if env is None else env
+    env = make_environment(PROBLEM) if env is None else env
     env = written_down(_with_means(env), seed, max(axes["horizon"]))
     games = {T: _game(env, seed, T) for T in axes["horizon"]}
     options = {"seed": seed, "rounds": 1, "keep": "finals", "progress": progress}

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jaxbio import checks
 from jaxbio.core import Array, Arrivals, Known, Play, Ticket, check_learner, draws_of, facts_of
 from jaxbio.environment.environment import Environment
-from jaxbio.learners.metabio import MetaBIO, MetaBIOState, feed_lanes
+from jaxbio.learners.feeding import feed_lanes
+from jaxbio.learners.metabio import MetaBIO, MetaBIOState
 from jaxbio.ops import Sum, count_by, means_value, sum_add, sum_zero
 from jaxbio.trees import float_dtype, pytree, set_field
 
@@ -62,8 +63,9 @@ class Watched:
         old = arrivals.play
         feed, _ = feed_lanes(arrivals.due, old.ticket.wait, ticket.wait)
         fed = count_by(old.state, feed, self.theta.shape[0])  # [S]: rounds fed now
-        reach = inner.estimator.reach(inner.seen.count)
-        share = jnp.abs(means_value(inner.seen) - self.theta) / reach
+        seen = inner.fed.seen
+        reach = inner.estimator.reach(seen.count)
+        share = jnp.abs(means_value(seen) - self.theta) / reach
         worst = jnp.maximum(state.worst, jnp.max(jnp.where(fed > 0, share, 0.0)))
         errors = sum_add(state.errors, jnp.sum(fed.astype(reach.dtype) * 2.0 * reach))
         return WatchedState(inner, worst, errors), ticket

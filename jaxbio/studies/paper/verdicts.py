@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbio.analysis.intervals import NO, UNDECIDED, YES
 from jaxbio.analysis.statistics import LEVEL, Estimate, holm, of_margin
 
 
@@ -67,7 +68,7 @@ def judge(claims: Sequence[Any], data: xr.Dataset) -> list[Verdict]:
 
 def _about_mean(claim: MeanClaim, margin: Estimate, p: float) -> Verdict:
     mean, (low, high) = margin.mean, margin.interval()
-    outcome = "undecided" if p > LEVEL else ("yes" if mean > 0 else "no")
+    outcome = UNDECIDED if p > LEVEL else (YES if mean > 0 else NO)
     if math.isnan(low):
         return Verdict(claim.statement, outcome, f"margin {mean:,.1f} in the only run", mean, p=p)
     detail = f"margin {mean:,.1f}, 95 % interval {low:,.1f} to {high:,.1f}, adjusted p {p:.2g}"
@@ -77,4 +78,4 @@ def _about_mean(claim: MeanClaim, margin: Estimate, p: float) -> Verdict:
 def _fact(claim: FactClaim, data: xr.Dataset) -> Verdict:
     holds = np.asarray(claim.holds(data), bool)
     detail = f"{claim.figure(data)}; in {holds.sum()} of {holds.size} runs"
-    return Verdict(claim.statement, "yes" if holds.all() else "no", detail)
+    return Verdict(claim.statement, YES if holds.all() else NO, detail)

@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+from jaxbio.analysis.intervals import NO, UNDECIDED, YES
 from jaxbio.studies.paper.report import reading
 from jaxbio.studies.paper.report.choices import Sensitivity
 from jaxbio.studies.paper.report.section import (
@@ -22,7 +23,7 @@ from jaxbio.studies.paper.report.section import (
 from jaxbio.studies.paper.report.text import PAPER, PROCEDURE, QUESTION, SENSITIVITY, TITLE
 from jaxbio.studies.paper.verdicts import Verdict
 
-MARKS = {"yes": "✓", "no": "✗", "undecided": "?"}
+MARKS = {YES: "✓", NO: "✗", UNDECIDED: "?"}
 NARROW = "(max-width: 640px)"
 DARK = "(prefers-color-scheme: dark)"
 SOURCES = {"dark-narrow": f"{NARROW} and {DARK}", "light-narrow": NARROW, "dark": DARK}

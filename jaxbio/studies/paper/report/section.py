@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxbio.analysis.intervals import NO, OUTCOMES, UNDECIDED
 from jaxbio.storage import atomic
 from jaxbio.studies.paper.report import reading
 from jaxbio.studies.paper.report.choices import Sensitivity
 from jaxbio.studies.paper.verdicts import Verdict
 
-OUTCOMES = ("yes", "no", "undecided")
 VARIANTS = ("light", "dark", "light-narrow", "dark-narrow", "light-pdf", "dark-pdf")
 
 
@@ -111,12 +111,12 @@ def contradictions(section: Section) -> list[str]:
     said = [
         f'Contradicts the paper: "{verdict.statement}" does not hold ({verdict.detail}).'
         for verdict in section.verdicts
-        if verdict.outcome == "no"
+        if verdict.outcome == NO
     ]
     said += [
         f'Not decided by {runs} runs: "{verdict.statement}" ({verdict.detail}).'
         for verdict in section.verdicts
-        if verdict.outcome == "undecided"
+        if verdict.outcome == UNDECIDED
     ]
     return said or ["Nothing here contradicts the paper: every claim holds in these runs."]
 
