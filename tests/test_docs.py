@@ -28,7 +28,12 @@ from jaxbio.cli import sweep_file
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "pages"
 BLOCK = re.compile(r"(<!-- not run -->\n)?^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
-SILENT = {"clusters.md", "commands.md", "performance.md"}  # pages without an example that runs
+SILENT = {
+    "clusters.md",
+    "commands.md",
+    "performance.md",
+    "releasing.md",
+}  # pages without an example that runs
 
 
 def blocks(page: Path) -> list[str]:
@@ -188,3 +193,16 @@ def test_a_file_that_is_not_here_is_found() -> None:
     assert missing_files("[page](tutorial.md)", PAGES) == []
     assert missing_files("[page](tutorial.md)", ROOT) == ["tutorial.md"]
     assert CITED.search(text)
+
+
+def test_the_changelog_has_the_version_below_what_is_unreleased() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    versions = [re.fullmatch(r"\[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d", one) for one in headings[1:]]
+    numbers = [found[1] for found in versions if found]
+    assert len(numbers) == len(versions)
+    assert numbers[0] == jb.__version__
+    assert numbers == sorted(numbers, key=lambda one: [*map(int, one.split("."))], reverse=True)
+    kinds = set(re.findall(r"^### (.*)$", text, flags=re.MULTILINE))
+    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
