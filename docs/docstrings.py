@@ -14,7 +14,6 @@ import griffe
 FIELDS = re.compile(r"(\w+(?:, \w+)*): (.+)")
 SECTIONS = ("Args", "Returns", "Raises")
 SHAPE = re.compile(r"^(\[[^\]]*\]):")  # Markdown would take "[K]: x" for the target of a link
-SPECIFICATION = re.compile(r" ?\((?:paper: )?algorithms\.md [\d.]+(?:, item \d+)?\)")
 
 
 class Docstrings(griffe.Extension):
@@ -60,7 +59,6 @@ def _argument(field: Any) -> griffe.Parameter | None:
 
 def listed(text: str) -> str:
     """The docstring with its lines "name: text", and what belongs to them, as a list."""
-    text = SPECIFICATION.sub("", text)
     first, *rest = [SHAPE.sub(r"`\1`:", line) for line in text.split("\n")]
     lines, inside, section = [first], False, False
     for line in rest:

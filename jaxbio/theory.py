@@ -4,9 +4,9 @@ Rounds are 1..T, and the loss of round t is seen at the end of round t + d_t. De
 integer (every round alike) or as a sequence with one entry per round, and are clipped to
 d_t <= T - t before anything is computed: what would arrive later never influences an action.
 
-Theorems and equations are named by their labels in Esposito et al., "Delayed Bandits: When Do
-Intermediate Observations Help?" (ICML 2023). Where its constants do not follow from its proofs,
-the docstring says so and says what is returned.
+Theorems and equations are named by their labels in the LaTeX source, which arXiv has, of Esposito
+et al., "Delayed Bandits: When Do Intermediate Observations Help?" (arXiv:2305.19036, ICML 2023).
+Where its constants do not follow from its proofs, the docstring says so and says what is returned.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The independent oracle: every learner in plain Python, lists and loops over rounds.
 
-Written from the specification (algorithms.md, whose sections are cited below) and not from the
-package: nothing here imports jaxbio or JAX. Rounds are 1..T; actions and states are 0-based.
+Written from the papers, read as docs/pages/algorithms.md and docs/pages/contestants.md say, and not
+from the package: nothing here imports jaxbio or JAX. Rounds are 1..T; actions and states are
+0-based.
 
     trace = play({"name": "metabio", "base": {"name": "dada-exp3"}}, world, uniforms)
 
@@ -32,7 +33,7 @@ Scale = float | Callable[[int], float]
 
 @dataclass
 class World:
-    """One oblivious world (section 0). The loss of round j is seen at the end of round j + d_j,
+    """One oblivious world. The loss of round j is seen at the end of round j + d_j,
     never if that lies beyond T."""
 
     states: Sequence[Sequence[int]]  # [T][K]: s_t(a)
@@ -239,7 +240,7 @@ def scale_at(scale: Scale, t: int) -> float:
 
 
 def exponential_weights(losses: Sequence[float], rate: float) -> list[float]:
-    """p(i) ~ exp(-rate (L(i) - min L)) (section 1.1)."""
+    """p(i) ~ exp(-rate (L(i) - min L))."""
     least = min(losses)
     weights = [math.exp(-rate * (loss - least)) for loss in losses]
     total = sum(weights)
@@ -247,8 +248,8 @@ def exponential_weights(losses: Sequence[float], rate: float) -> list[float]:
 
 
 class OutstandingSum:
-    """D_t: the running sum of begin counts (section 1.1); with `skipping` (section 1.4) rounds
-    that have been outstanding for too long are counted no more."""
+    """D_t: the running sum of begin counts; with `skipping` rounds that have been outstanding for
+    too long are counted no more."""
 
     def __init__(self, skipping: bool) -> None:
         self.skipping = skipping
@@ -266,7 +267,7 @@ class OutstandingSum:
 
 
 class DAdaExp3(Sampled):
-    """DAda-Exp3 (sections 1.1, 1.2 with d' = delta / 2, and 1.4)."""
+    """DAda-Exp3, with d' = delta / 2, in all tunings, with skipping or without."""
 
     defaults: ClassVar[Spec] = {
         "delta": 0.1,
@@ -310,7 +311,7 @@ class DAdaExp3(Sampled):
 
 
 class Exp3(Sampled):
-    """Delayed Exp3 with a fixed rate (section 4): no gamma, p of play time."""
+    """Delayed Exp3 with a fixed rate: no gamma, p of play time."""
 
     defaults: ClassVar[Spec] = {"rate": 0.01}
 
@@ -332,7 +333,7 @@ class Exp3(Sampled):
 
 def tsallis_root(a: float, b: float, c: float, y: float) -> float:
     """Solves a y + 2 b ln y = c by Newton, from any y >= 1 left of the root: the left-hand side is
-    concave and increasing, so the iterates only grow (section 2.2, step 3)."""
+    concave and increasing, so the iterates only grow."""
     for _ in range(500):
         gap = c - a * y - 2 * b * math.log(y)
         step = gap / (a + 2 * b / y)
@@ -343,7 +344,7 @@ def tsallis_root(a: float, b: float, c: float, y: float) -> float:
 
 
 def tsallis_policy(losses: Sequence[float], a: float, b: float) -> list[float]:
-    """argmin over the simplex of <L, x> - 2 a sum sqrt(x) + b sum x ln x (section 2.2).
+    """argmin over the simplex of <L, x> - 2 a sum sqrt(x) + b sum x ln x.
 
     With y = x^(-1/2) and mu = b - lambda, stationarity reads a y_i + 2 b ln y_i = L_i + mu (L
     shifted by its minimum). mu starts at the right end lambda = b - a and only grows."""
@@ -365,7 +366,7 @@ def tsallis_policy(losses: Sequence[float], a: float, b: float) -> list[float]:
 
 
 class TsallisINF(Sampled):
-    """Delayed Tsallis-INF, the hybrid FTRL of Zimmert and Seldin (section 2.1)."""
+    """Delayed Tsallis-INF, the hybrid FTRL of Zimmert and Seldin."""
 
     defaults: ClassVar[Spec] = {"tuning": "simple", "scale": 1.0}
 
@@ -396,8 +397,8 @@ class TsallisINF(Sampled):
 
 
 class UCB1(Indexed):
-    """UCB1 on arrived losses (section 4). While some arm has no arrived loss, the index of such an
-    arm is its number of pulls and that of every other arm is infinite."""
+    """UCB1 on arrived losses. While some arm has no arrived loss, the index of such an arm is its
+    number of pulls and that of every other arm is infinite."""
 
     defaults: ClassVar[Spec] = {"exploration": 2.0}
 
@@ -428,8 +429,8 @@ class UCB1(Indexed):
 
 
 class SuccessiveElimination(Indexed):
-    """Successive elimination on arrived losses (section 4). The index of an active arm is how many
-    turns it is away in the round robin; the first arm of all is drawn by u."""
+    """Successive elimination on arrived losses. The index of an active arm is how many turns it is
+    away in the round robin; the first arm of all is drawn by u."""
 
     defaults: ClassVar[Spec] = {"scale": 1.0}
 
@@ -471,7 +472,7 @@ class SuccessiveElimination(Indexed):
 
 
 def optimistic_value(estimate: Sequence[float], width: float, values: Sequence[float]) -> float:
-    """max <q, values> over the simplex with |q - estimate|_1 <= width (section 3).
+    """max <q, values> over the simplex with |q - estimate|_1 <= width.
 
     Half of the width goes to the best state and is taken from the worst ones upward. The result is
     written as values[top] - sum q (values[top] - values), so that equal values give exact ties."""
@@ -490,7 +491,7 @@ def optimistic_value(estimate: Sequence[float], width: float, values: Sequence[f
 
 
 class NSDUCRL2(Indexed):
-    """NSD-UCRL2 with the certified radii (section 3); the index is minus the optimistic reward."""
+    """NSD-UCRL2 with the certified radii; the index is minus the optimistic reward."""
 
     defaults: ClassVar[Spec] = {"delta": 0.1, "window": None}
 
@@ -550,7 +551,7 @@ def gamma_sample(shape: float, proposals: Sequence[Sequence[float]]) -> float:
 
 
 class Thompson(Plain):
-    """Delayed Thompson sampling with Beta(1, 1) priors and Bernoulli coins (section 4).
+    """Delayed Thompson sampling with Beta(1, 1) priors and Bernoulli coins.
 
     A round's uniforms: [arm][0 for a, 1 for b][proposal][0 normal, 1 test] in C order, then the
     coin v of the round: when its loss l arrives, the outcome is 1 iff v < l."""
@@ -613,7 +614,7 @@ REALISED = "realised"  # played before a switch: will be fed its realised loss
 
 
 class MetaBIO(Learner):
-    """MetaBIO around any base (Algorithm 1; section 6, items 1 to 5 and 12).
+    """MetaBIO around any base (the paper's Algorithm 1).
 
     `pending` maps every round whose loss has not arrived to how its base gets, or got, to know."""
 
@@ -704,7 +705,7 @@ class MetaBIO(Learner):
         return Report(wait, fed)
 
     def estimate(self, state: int) -> tuple[float, int]:
-        """theta~(state) and N', the number of losses behind it (items 4 and 12)."""
+        """theta~(state) and N', the number of losses behind it."""
         n = self.samples.counts[state]
         if n == 0:
             return 0.0, 0
@@ -746,8 +747,8 @@ class Shifted(Learner):
 
 
 class MetaAdaBIO(Learner):
-    """MetaAdaBIO (Algorithm 2; section 6, items 7 to 12): the base on realised losses until the
-    rule triggers at the end of a round, then MetaBIO(delta / 2)."""
+    """MetaAdaBIO (the paper's Algorithm 2): the base on realised losses until the rule
+    triggers at the end of a round, then MetaBIO(delta / 2)."""
 
     defaults: ClassVar[Spec] = {
         "base": None,
@@ -798,7 +799,7 @@ class MetaAdaBIO(Learner):
         return Report(True, [Fed(item.round, item.value, None) for item in feedback])
 
     def triggered(self) -> bool:
-        """The switching rule (items 7, 8 and 13)."""
+        """The switching rule."""
         delta, cells = self.spec["delta"], self.num_states * self.horizon
         log_actions = math.log(self.num_actions)
         weighted = self.incurred * (3 * log_actions + math.log(6 / delta))
@@ -815,7 +816,7 @@ class MetaAdaBIO(Learner):
         raise ValueError(f"unknown rule {rule!r}")
 
     def switched(self, t: int) -> Learner:
-        """MetaBIO(delta / 2) from round t + 1 on (item 9)."""
+        """MetaBIO(delta / 2) from round t + 1 on."""
         spec = {
             "name": "metabio",
             "base": self.spec["after"] or self.spec["base"],
@@ -950,7 +951,7 @@ def derived(u: Any, t: int, index: int) -> Any:
 
 
 class QPMD(Learner):
-    """QPM-D (section 4): a queue of losses per arm around a base that never sees a delay.
+    """QPM-D: a queue of losses per arm around a base that never sees a delay.
 
     The base's request stands until it has got a loss for it. It is asked again when the answer
     matters: at once where any loss is stored, else at the beginning of the next round."""
@@ -993,7 +994,7 @@ class QPMD(Learner):
 
 
 class BOLD(Learner):
-    """BOLD (section 4): the first copy of the base that waits for nothing plays, a new one if all
+    """BOLD: the first copy of the base that waits for nothing plays, a new one if all
     wait; `pending` maps a round to the copy that waits for its loss."""
 
     defaults: ClassVar[Spec] = {"base": None, "copies": None, "horizon": None}
@@ -1135,8 +1136,8 @@ def states_from_uniforms(P: Sequence[Any], u: Sequence[Sequence[float]]) -> list
 
 
 def phase_index_ceil(t: int, growth: float | Fraction = 1.6, first: int = 1) -> int:
-    """0-based phase of round t, lengths first, ceil(growth first), ... (section 2.4 (a)). The
-    growth is read as the decimal that it prints as, so that the ceiling is exact."""
+    """0-based phase of round t, lengths first, ceil(growth first) and so on. The growth is
+    read as the decimal that it prints as, so that the ceiling is exact."""
     factor = Fraction(str(growth))
     index, length, end = 0, first, first
     while t > end:
@@ -1168,7 +1169,7 @@ def open_uniform(bits: int) -> float:
 
 
 def laplace_delays(location: float, scale: float, bits: Sequence[int]) -> list[int]:
-    """Laplace by inverse cdf, rounded to nearest (half to even), clipped at 0 (item 16)."""
+    """Laplace by inverse cdf, rounded to nearest (half to even), clipped at 0."""
     delays = []
     for b in bits:
         v = open_uniform(b)
@@ -1209,7 +1210,7 @@ def pseudo_regret(
     theta: Sequence[float] | None = None,
     losses: Sequence[Sequence[float]] | None = None,
 ) -> list[float]:
-    """The regret of section 6, item 20, as a curve. The regime is what is given: `P` ([K][S] or
+    """The pseudo-regret of the regime, as a curve. The regime is what is given: `P` ([K][S] or
     [T][K][S]) for a stochastic map or `states` [T][K] for an adversarial one; `theta` [S] for
     stochastic losses or `losses` [T][S] for adversarial ones."""
     if (P is None) == (states is None) or (theta is None) == (losses is None):
@@ -1228,5 +1229,5 @@ def pseudo_regret(
 def realized_regret(
     actions: Sequence[int], states: Sequence[Sequence[int]], losses: Sequence[Sequence[float]]
 ) -> list[float]:
-    """sum l_t(S_t) - min_a sum l_t(s_t(a)), as a curve (section 6, item 20)."""
+    """sum l_t(S_t) - min_a sum l_t(s_t(a)), as a curve."""
     return pseudo_regret(actions, states=states, losses=losses)

@@ -1,4 +1,5 @@
-"""The Python examples of the documentation run as printed, and the reference leaves nothing out.
+"""The Python examples of the documentation run as printed, the reference leaves nothing out, and
+nothing that is written here sends the reader to a file that is not here.
 
 The blocks of a page are run one after the other in one namespace, in a folder of its own. A block
 after the comment `<!-- not run -->` is left out.
@@ -6,9 +7,13 @@ after the comment `<!-- not run -->` is left out.
 
 from __future__ import annotations
 
+import ast
+import io
 import re
 import runpy
 import shlex
+import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +25,15 @@ import jaxbio as jb
 from jaxbio.cli import main as cli
 from jaxbio.cli import sweep_file
 
-PAGES = Path(__file__).parents[1] / "docs" / "pages"
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "docs" / "pages"
 BLOCK = re.compile(r"(<!-- not run -->\n)?^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
-SILENT = {"clusters.md", "commands.md", "performance.md"}  # pages without an example that runs
+SILENT = {
+    "clusters.md",
+    "commands.md",
+    "performance.md",
+    "releasing.md",
+}  # pages without an example that runs
 
 
 def blocks(page: Path) -> list[str]:
@@ -81,7 +92,7 @@ def printed_commands(page: Path) -> list[str]:
 
 COMMANDS = [
     command
-    for page in (*sorted(PAGES.glob("*.md")), PAGES.parents[1] / "README.md")
+    for page in (*sorted(PAGES.glob("*.md")), ROOT / "README.md")
     for command in printed_commands(page)
     if not command.startswith("--print-completion")
 ]
@@ -94,7 +105,7 @@ def test_there_are_printed_commands() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_printed_commands_are_understood(command: str) -> None:
-    """Parsed, not played; test_cli.py has what the options do."""
+    """Parsed, not played; tests/cli/test_cli.py has what the options do."""
     cli.parser().parse_args(shlex.split(command, comments=True))
 
 
@@ -107,12 +118,91 @@ def test_the_printed_grid_is_understood(tmp_path: Path) -> None:
 
 
 def test_every_figure_has_its_command_on_a_page() -> None:
-    script = runpy.run_path(str(PAGES.parents[1] / "scripts" / "update_figures.py"))
+    script = runpy.run_path(str(ROOT / "scripts" / "update_figures.py"))
     assert {path.name for path in (PAGES / "assets").glob("*.png")} == set(script["FIGURES"])
-    pages = (*PAGES.glob("*.md"), PAGES.parents[1] / "README.md")
+    pages = (*PAGES.glob("*.md"), ROOT / "README.md")
     text = "\n".join(page.read_text() for page in pages)
     for name, shown in script["FIGURES"].items():
         assert f"assets/{name}" in text, f"{name} is on no page"
         ends = re.compile(rf"{re.escape(shown.command)}[`\n ]")
         assert ends.search(text), f"no page has {shown.command!r}"
         cli.parser().parse_args(shlex.split(shown.command)[1:])
+
+
+CODE = [
+    file
+    for folder in ("jaxbio", "benchmarks", "scripts", "tests", "docs")
+    for file in sorted((ROOT / folder).rglob("*.py"))
+]
+TEXT = [*sorted(ROOT.glob("*.md")), *sorted(PAGES.rglob("*.md")), ROOT / "benchmarks" / "README.md"]
+FILE = re.compile(
+    r"(?<![\w./*<>-])([\w.-]*\w[\w./-]*\.(?:cfg|css|ipynb|md|pdf|py|rst|tex|toml|txt|ya?ml))\b"
+)
+MADE = {"grid.toml", "mine.py", "report.md", "sweep_job.py"}  # by the reader, by a command
+CITED = re.compile(r"\.md,? (?:section )?\d|\b(?:sections?|items?) \d", flags=re.IGNORECASE)
+
+
+def words(source: str) -> Iterator[str]:
+    """The docstrings and comments of a module."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, documented):
+            yield ast.get_docstring(node) or ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+
+
+def written(file: Path) -> str:
+    text = file.read_text(encoding="utf-8")
+    return "\n".join(words(text)) if file.suffix == ".py" else text
+
+
+def missing_files(text: str, folder: Path) -> list[str]:
+    """The files that a text names and that are not where it says: seen from the root of the
+    repository, from the package, or from the folder of the text."""
+    return [
+        name
+        for name in FILE.findall(text)
+        if name not in MADE
+        and not any((place / name).is_file() for place in (ROOT, ROOT / "jaxbio", folder))
+    ]
+
+
+def test_files_that_are_named_are_in_the_repository() -> None:
+    assert len(CODE) > 100
+    assert len(TEXT) > 20
+    found = {
+        str(file.relative_to(ROOT)): names
+        for file in (*CODE, *TEXT)
+        if (names := missing_files(written(file), file.parent))
+    }
+    assert not found
+
+
+def test_nothing_is_cited_by_a_number() -> None:
+    """Pages here have headings without numbers: a number is that of something else."""
+    found = [str(file.relative_to(ROOT)) for file in CODE if CITED.search(written(file))]
+    assert not found
+
+
+def test_a_file_that_is_not_here_is_found() -> None:
+    source = '"""As in nowhere.md 6, and as in docs/pages/algorithms.md."""\nx = 1  # see gone.py\n'
+    text = "\n".join(words(source))
+    assert missing_files(text, ROOT) == ["nowhere.md", "gone.py"]
+    assert missing_files("[page](tutorial.md)", PAGES) == []
+    assert missing_files("[page](tutorial.md)", ROOT) == ["tutorial.md"]
+    assert CITED.search(text)
+
+
+def test_the_changelog_has_the_version_below_what_is_unreleased() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    versions = [re.fullmatch(r"\[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d", one) for one in headings[1:]]
+    numbers = [found[1] for found in versions if found]
+    assert len(numbers) == len(versions)
+    assert numbers[0] == jb.__version__
+    assert numbers == sorted(numbers, key=lambda one: [*map(int, one.split("."))], reverse=True)
+    kinds = set(re.findall(r"^### (.*)$", text, flags=re.MULTILINE))
+    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}

@@ -9,6 +9,8 @@ from typing import Any
 
 from jaxbio.studies import parsing
 
+SCRIPTS = ("throughput", "scaling", "memory", "compile_time", "gpu_program", "experiment1")
+
 
 def add(commands: Any) -> None:
     def command(options: Any) -> None:
@@ -22,5 +24,4 @@ def add(commands: Any) -> None:
     made = parsing.add_command(
         commands, "bench", "run a benchmark", command, "jaxbio bench throughput"
     )
-    scripts = ("throughput", "scaling", "memory", "compile_time", "program", "experiment1")
-    made.add_argument("script", nargs="?", default="throughput", choices=scripts)
+    made.add_argument("script", nargs="?", default="throughput", choices=SCRIPTS)

@@ -79,7 +79,7 @@ class Environment:
         return self.mapping.state(t, action, u, self.real_states)
 
     def pseudo_loss(self, t: Array, action: Array) -> Array:
-        """The loss that the regime's regret counts (algorithms.md 6, item 20).
+        """The loss that the regime's regret counts (docs/pages/algorithms.md, "Regret").
 
         Random losses count with their mean, adversarial ones as they are; a random mapping is
         averaged over its states, an adversarial one is not.

@@ -83,7 +83,7 @@ class StochasticMapping:
 
 @pytree
 class AlternatingMapping:
-    """Stochastic mappings that take turns in phases of growing length (algorithms.md 2.4).
+    """Stochastic mappings that take turns in phases of growing length.
 
     P_phases: [E, K, S], one mapping per environment; phase i plays environment (start + i) mod E.
     growth: each phase is `growth` times as long as the one before. reading="ceil" (default):

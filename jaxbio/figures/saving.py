@@ -114,7 +114,7 @@ def _save_remembered(index: int, variant: Variant, folder: Path, prefix: str) ->
 
 
 def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png", "pdf")) -> list[Path]:
-    """Write a figure as stem.png, stem.pdf; the same bytes for the same figure."""
+    """Write a figure as PNG and PDF, named by the stem; the same bytes for the same figure."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     saved = []
     for kind in kinds:

@@ -76,7 +76,7 @@ def add_losses(cumulative: Sum, arrivals: Arrivals, weight: Array) -> Sum:
 
 @pytree
 class DAdaExp3:
-    """DAda-Exp3 (algorithms.md 1): p_t ~ exp(-eta_t L-hat), eta_t = a / sqrt(2 K t + D_t).
+    """DAda-Exp3: p_t ~ exp(-eta_t L-hat), eta_t = a / sqrt(2 K t + D_t).
 
     D_t sums the numbers of rounds outstanding at the beginning of rounds 1..t; implicit
     exploration gamma_t = eta_t; an estimate is divided by p + gamma of the time of play.
@@ -161,7 +161,7 @@ class Exp3State(NamedTuple):
 
 @pytree
 class Exp3:
-    """Delayed Exp3 with a fixed rate (algorithms.md 4): plain importance weighting at play time.
+    """Delayed Exp3 with a fixed rate: plain importance weighting, by the probability at play time.
 
     rate: eta; if None, sqrt(ln K / (K T e / 2 + total_delay)), the tuning of Thune et al. 2019 (our
       reading), which is valid while eta <= 1 / (2 e d_max).

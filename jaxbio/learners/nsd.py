@@ -41,8 +41,8 @@ def optimistic_value(share: Array, reward: Array, radius: Array) -> Array:
     """[K]: the largest <q, reward> over distributions q within `radius` of share in L1.
 
     share: [K, S]; reward: [S]; radius: [K]. Half the radius moves to the best state, taken from the
-    worst states upward (UCRL2's inner maximisation; algorithms.md 3). Written as the best reward
-    minus what the other states cost, so that actions that are equally good tie exactly.
+    worst states upward (UCRL2's inner maximisation). Written as the best reward minus what the
+    other states cost, so that actions that are equally good tie exactly.
     """
     best = jnp.max(reward)
     missing = 1.0 - jnp.sum(share * _best(reward), axis=1)

@@ -1,4 +1,4 @@
-"""Ready pairings by name, with the paper's confidence bookkeeping."""
+"""Ready pairings by name; a wrapper and its base share delta as the paper's theorems have it."""
 
 from __future__ import annotations
 

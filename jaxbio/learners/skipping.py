@@ -1,4 +1,4 @@
-"""Skipping (algorithms.md 1.4): rounds that are outstanding for too long stop counting.
+"""Skipping: rounds that are outstanding for too long stop counting.
 
 In round t every outstanding round s with t - s > sqrt(D / ln K) loses its flag from round t + 1 on.
 The threshold never falls and t - s grows by one a round, so the rounds past it are always the

@@ -22,10 +22,9 @@ INNER_STEPS = 6
 def hybrid_minimiser(losses: Array, tsallis: Array, entropy: Array) -> Array:
     """[K]: argmin over the simplex of <losses, x> - 2 tsallis sum sqrt(x) + entropy sum x ln x.
 
-    Nested Newton steps (algorithms.md 2.2), each monotone from where it starts, so that a fixed
-    number of them needs no safeguard: outer on the multiplier of the constraint from the right end
-    of its bracket, inner on y = x^(-1/2) from y = 1. losses: [K], minimum 0; tsallis > 0;
-    entropy >= 0.
+    Nested Newton steps, each monotone from where it starts, so that a fixed number of them needs
+    no safeguard: outer on the multiplier of the constraint from the right end of its bracket, inner
+    on y = x^(-1/2) from y = 1. losses: [K], minimum 0; tsallis > 0; entropy >= 0.
     """
 
     def outer(_: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -55,7 +54,7 @@ class TsallisState(NamedTuple):
 
 @pytree
 class TsallisINF:
-    """Delayed Tsallis-INF (algorithms.md 2.1); without delay it is plain Tsallis-INF.
+    """Delayed Tsallis-INF (Zimmert and Seldin 2020); without delay it is plain Tsallis-INF.
 
     tuning: "simple" b_t = sqrt(2 D_t / ln K); "skipping" b_t = sqrt(D_t / ln K), where rounds
       outstanding for more than b_t rounds no longer count in D_t.

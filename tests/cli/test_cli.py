@@ -14,8 +14,8 @@ import pytest
 import xarray as xr
 
 import jaxbio as jb
+from jaxbio.cli import bench, run, sweep_file, tuning
 from jaxbio.cli import main as cli
-from jaxbio.cli import run, sweep_file, tuning
 from jaxbio.studies import specs
 from jaxbio.studies.advise import command as advise
 from jaxbio.studies.beyond import command as beyond
@@ -59,6 +59,11 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["list"])
     text = capsys.readouterr().out
     assert all(name in text for entries in found.values() for name in entries)
+
+
+@pytest.mark.parametrize("script", bench.SCRIPTS)
+def test_every_benchmark_on_offer_is_there(script: str) -> None:
+    assert (Path(__file__).parents[2] / "benchmarks" / f"{script}.py").is_file()
 
 
 def test_run_plays_what_simulate_plays(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What is special about the wrappers that hide delay, and the learner that knows theta.
 
-That they play as specified is shown in test_oracle.py.
+That they play as specified is shown in tests/properties/test_oracle.py.
 """
 
 from __future__ import annotations

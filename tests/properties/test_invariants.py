@@ -1,4 +1,4 @@
-"""Facts that the analysis rests on (algorithms.md, end of section 6), searched for exceptions.
+"""Facts that the paper's analysis rests on, searched for exceptions.
 
 Hypothesis invents delays, states, losses and options; every prefix of every run is checked against
 counts made here in NumPy from nothing but the delays and the states that were played. Shapes are

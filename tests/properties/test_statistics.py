@@ -1,6 +1,6 @@
 """Means over many runs against numbers from two independent programs.
 
-One is a plain-Python prototype (algorithms.md, section 7): means of 8 runs, 20
+One is a prototype in plain Python, older than this package: means of 8 runs, 20
 where noted. The other is a compiled kernel with 8,192 runs. A comparison allows z standard errors
 of the difference of the two means, where both standard errors come from the spread of the 200 or
 more runs played here. With z = 4.5 a comparison of correct programs fails with probability 7e-6,

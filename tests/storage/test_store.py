@@ -1,6 +1,6 @@
 """The store of a sweep: whole blocks or none, never those of another sweep, and none lost.
 
-Most sweeps here share one program; killing processes is in test_processes.py.
+Most sweeps here share one program; killing processes is in tests/sweeps/test_processes.py.
 """
 
 from __future__ import annotations
@@ -402,7 +402,7 @@ def test_what_a_learner_holds_is_part_of_the_settings() -> None:
     assert scaled(lambda t: jax.numpy.sin(t)) != scaled(lambda t: jax.numpy.cos(t))
 
 
-# how a schedule of the user's may come to the number in pk/rates.py
+# how a schedule of the user's may come to the number in the module pk.rates
 SCHEDULES = {
     "a function": "import pk.rates\nschedule = lambda t: pk.rates.rate(t)",
     "a number": "import pk.rates\nschedule = lambda t: pk.rates.RATE",

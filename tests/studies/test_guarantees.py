@@ -82,7 +82,7 @@ def test_every_game_has_its_own_bound(data: xr.Dataset) -> None:
 
 
 def test_every_learner_is_tuned_as_its_theorem_supposes() -> None:
-    """The confidences of algorithms.md 1.2, with delta' half of what DAda-Exp3 is told."""
+    """How the theorems share delta among the parts; delta' is half of what DAda-Exp3 is told."""
     delta = 0.24
     alone, metabio, ada = (
         NAMED[name].learner(delta) for name in ("DAda-Exp3", "MetaBIO", "MetaAdaBIO")

@@ -17,7 +17,8 @@ class Guarantee:
 
     learner: as the theorem supposes it, or a function of delta that makes it. bound: a function of
     horizon, num_actions, num_states, delays and delta. certified: does the bound follow from a
-    proof without gaps? Else it is a sanity check (algorithms.md 6, items 22 and 23).
+    proof without gaps? Else it is a sanity check: whether a round waits depends on its action,
+    which the proof does not allow for (`theory.metabio_bound`).
     """
 
     name: str
@@ -36,8 +37,9 @@ class Expectation:
 
 
 def dada_bound(tuning: str) -> Callable[..., theory.Bound]:
-    """With d_max in its lower-order term: sigma_max is not certified (algorithms.md 1.3). Actions
-    and delays stay under one root, which is smaller, and the same for all tunings.
+    """With d_max in its lower-order term: with sigma_max, as the paper has it, the bound is not
+    certified (`theory.dada_bound`). Actions and delays stay under one root, which is smaller, and
+    the same for all tunings.
     """
 
     def bound(*, num_states: int, **given: Any) -> theory.Bound:
