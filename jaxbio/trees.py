@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import lru_cache
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -34,7 +35,7 @@ def pytree(cls: type[T]) -> type[T]:
         raise TypeError(f"cls must be a class, as in @pytree above one, but got {cls!r}")
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-    names = tuple(f.name for f in fields if not f.metadata.get("static"))
+    names = leaf_names(cls)
     meta = tuple(f.name for f in fields if f.metadata.get("static"))
 
     keys = tuple(jax.tree_util.GetAttrKey(name) for name in names)
@@ -56,9 +57,22 @@ def pytree(cls: type[T]) -> type[T]:
     return cls
 
 
+def leaf_names(cls: type) -> tuple[str, ...]:
+    """The names of the fields of a `pytree` that are not static."""
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    return tuple(f.name for f in fields if not f.metadata.get("static"))
+
+
 def set_field(obj: Any, name: str, value: Any) -> None:
     """Assign inside `__post_init__` of a frozen dataclass."""
     object.__setattr__(obj, name, value)
+
+
+def with_fields(tree: T, **fields: Any) -> T:
+    """The same with other fields that have been checked: without `__init__` and `__post_init__`."""
+    other = object.__new__(type(tree))
+    vars(other).update(vars(tree), **fields)
+    return other
 
 
 def float_dtype() -> Any:
@@ -73,15 +87,13 @@ def as_arrays(tree: Any, library: Any = jnp) -> Any:
     """
 
     floating = float_dtype()
-    canonical = {
-        np.dtype(bool): np.bool_,
-        np.dtype(np.int32): np.int32,
-        np.dtype(np.int64): np.int32,
-        np.dtype(np.float32): floating,
-        np.dtype(np.float64): floating,
-    }
+    canonical = _canonical(floating)
 
     def convert(leaf: Any) -> Any:
+        if type(leaf) is np.ndarray and leaf.dtype in canonical:  # quickly: a sweep has many
+            return library.asarray(leaf, canonical[leaf.dtype])
+        if type(leaf) is int and -(2**31) <= leaf < 2**31:
+            return library.asarray(leaf, np.int32)
         on_host = isinstance(leaf, np.ndarray | np.generic | float | int)
         try:
             dtype = np.result_type(leaf) if on_host else jnp.result_type(leaf)
@@ -90,7 +102,7 @@ def as_arrays(tree: Any, library: Any = jnp) -> Any:
                 f"a field must hold numbers, but one holds {leaf!r}: declare a field that chooses "
                 "code with jaxbio.static()"
             ) from None
-        if dtype in canonical:  # quickly: a sweep has many of these
+        if dtype in canonical:
             return library.asarray(leaf, canonical[dtype])
         if jnp.issubdtype(dtype, jax.dtypes.prng_key):
             return leaf
@@ -103,6 +115,18 @@ def as_arrays(tree: Any, library: Any = jnp) -> Any:
         return library.asarray(leaf, jnp.int32)
 
     return jax.tree.map(convert, tree)
+
+
+@lru_cache(maxsize=8)
+def _canonical(floating: Any) -> dict[Any, Any]:
+    """Types of NumPy -> those that programs compute with."""
+    return {
+        np.dtype(bool): np.dtype(bool),
+        np.dtype(np.int32): np.dtype(np.int32),
+        np.dtype(np.int64): np.dtype(np.int32),
+        np.dtype(np.float32): np.dtype(floating),
+        np.dtype(np.float64): np.dtype(floating),
+    }
 
 
 def library_of(*values: Any) -> Any:

@@ -26,7 +26,8 @@ import jaxbio as jb
 from jaxbio.engine import player
 from jaxbio.storage import atomic
 from jaxbio.storage.store import Store, checked_path, part
-from jaxbio.sweeps.grid import describe, make_grid
+from jaxbio.sweeps.description import describe, whole
+from jaxbio.sweeps.grid import make_grid
 
 playing: Any = sys.modules["jaxbio.sweeps.execute"]
 
@@ -386,7 +387,7 @@ def test_many_differences_are_cut_short(store: Path) -> None:
 
 def described(learner: Any, **axes: Any) -> Any:
     grid = make_grid(utility(), {"x": learner}, axes, 100)
-    return describe(grid.settings)["x"]
+    return whole(describe(grid.settings))["x"]
 
 
 def test_what_a_learner_holds_is_part_of_the_settings() -> None:
@@ -502,7 +503,7 @@ def test_points_whose_text_is_the_same_are_described_apart() -> None:
         {"d": axis},
         99,
     )
-    first, second = describe(grid.settings)["x"].values()
+    first, second = whole(describe(grid.settings))["x"].values()
     assert first["environment.delays.delays"] != second["environment.delays.delays"]
 
 

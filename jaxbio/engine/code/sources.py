@@ -16,8 +16,8 @@ PACKAGE = "jaxbio"
 # Modules and folders. Closed under imports, but for those that keep, name and compare results.
 DECIDE = (
     "checks", "core", "engine", "environment", "learners", "ops", "rng", "sweeps.execute",
-    "sweeps.grid", "sweeps.moments", "sweeps.plan", "sweeps.result", "sweeps.sweep",
-    "sweeps.workers", "trees",
+    "sweeps.grid", "sweeps.moments", "sweeps.plan", "sweeps.result", "sweeps.sharing",
+    "sweeps.sweep", "sweeps.workers", "trees",
 )  # fmt: skip
 _ROOT = Path(__file__).parents[2]
 
