@@ -149,7 +149,7 @@ def signature(tree: Any) -> Any:
 def form(tree: Any) -> Any:
     """The structure and types of a tree: within one call, what decides the program."""
     leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+    return structure, tuple([(leaf.shape, leaf.dtype) for leaf in leaves])
 
 
 class Progress(NamedTuple):

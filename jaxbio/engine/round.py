@@ -143,18 +143,20 @@ def make_game(
 
 def is_late(delays: Any) -> bool:
     """Is it known that every loss arrives after its own round?"""
-    return _is_known(delays) and told_delay(delays) > 0
+    return _is_known(delays) and told_delay(delays, known=True) > 0
 
 
 def _is_known(delays: Any) -> bool:
     return all(is_concrete(leaf) for leaf in jax.tree.leaves(delays))
 
 
-def told_delay(delays: Any) -> Any:
-    """What a learner is told: the fixed delay, or -1 where delays vary."""
+def told_delay(delays: Any, known: bool = False) -> Any:
+    """What a learner is told: the fixed delay, or -1 where delays vary. known: no number in them is
+    traced.
+    """
     if not delays.constant:
         return -1
-    if _is_known(delays):
+    if known or _is_known(delays):
         return delays.longest()
     return delays.delay(jnp.zeros(2, jnp.uint32), jnp.int32(1))
 

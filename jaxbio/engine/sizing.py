@@ -69,10 +69,11 @@ def common_sizes(
 def _longest(delays: Any) -> int:
     """The longest delay that a law says can occur, at most the length of the longest game."""
     found = delays.longest()
-    what = f"longest() of {type(delays).__name__}"
+    if type(found) is int and 0 <= found <= MAX_HORIZON:
+        return found
     if isinstance(found, float | int) and found > MAX_HORIZON:
         return MAX_HORIZON
-    return checks.size(what, found, 0)
+    return checks.size(f"longest() of {type(delays).__name__}", found, 0)
 
 
 def _most_together(delays: Any, horizon: int) -> int:

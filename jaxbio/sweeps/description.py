@@ -42,11 +42,12 @@ def whole(described: Described) -> dict[str, dict[str, dict[str, Any]]]:
 
 def as_text(described: Described) -> str:
     """What `json.dumps` makes of the whole."""
-    inside, word = Once(_inside), lru_cache(maxsize=1024)(json.dumps)
+    word = lru_cache(maxsize=1024)(json.dumps)
+    inside = Once(lambda piece: _inside(piece, word))
     labels = []
     for label, places in described.items():
         points = [
-            f"{json.dumps(place)}: {{{', '.join([inside(piece, word) for piece in found])}}}"
+            f"{json.dumps(place)}: {{{', '.join([inside(piece) for piece in found])}}}"
             for place, found in places.items()
         ]
         labels.append(f"{json.dumps(label)}: {{{', '.join(points)}}}")

@@ -25,14 +25,15 @@ class Once:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.known: dict[Any, tuple[Any, Any]] = {}
+        self.known: dict[Any, Any] = {}
+        self.kept: list[Any] = []  # the id of what is gone may come again
 
     def __call__(self, thing: Any, *more: Any) -> Any:
-        key = (id(thing), *more)
-        found = self.known.get(key)
-        if found is None:  # with the thing itself: the id of what is gone may come again
-            found = self.known[key] = thing, self.function(thing, *more)
-        return found[1]
+        key = (id(thing), *more) if more else id(thing)
+        if key not in self.known:
+            self.known[key] = self.function(thing, *more)
+            self.kept.append(thing)
+        return self.known[key]
 
 
 def is_plain(env: Any) -> bool:
@@ -57,7 +58,7 @@ class Games:
         self.kinds: dict[Any, int] = {}
         self.problems: dict[Any, tuple[Game, int]] = {}
         laws = {id(env.delays): env.delays for env in envs}
-        told = [told_delay(law) for law in laws.values()]
+        told = [told_delay(law, known=True) for law in laws.values()]  # else there are no sizes
         self.late, self.boxes = min(told) > 0, boxes
         # Of each: its kind, and it itself beside what a learner is told of it.
         arrays = as_arrays(list(zip(laws.values(), told, strict=True)), np)
