@@ -35,7 +35,7 @@ def pytree(cls: type[T]) -> type[T]:
         raise TypeError(f"cls must be a class, as in @pytree above one, but got {cls!r}")
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-    names = leaf_names(cls)
+    names = tuple(f.name for f in fields if not f.metadata.get("static"))
     meta = tuple(f.name for f in fields if f.metadata.get("static"))
 
     keys = tuple(jax.tree_util.GetAttrKey(name) for name in names)
@@ -55,12 +55,6 @@ def pytree(cls: type[T]) -> type[T]:
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     return cls
-
-
-def leaf_names(cls: type) -> tuple[str, ...]:
-    """The names of the fields of a `pytree` that are not static."""
-    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-    return tuple(f.name for f in fields if not f.metadata.get("static"))
 
 
 def set_field(obj: Any, name: str, value: Any) -> None:

@@ -11,28 +11,23 @@ import dataclasses
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxbio.core import Known
 from jaxbio.engine import ring
 from jaxbio.engine.backends import choice
 from jaxbio.engine.code.traces import code_of, settings, traced
-from jaxbio.engine.round import Game
 from jaxbio.engine.rules import GAME, Rules
-from jaxbio.environment.environment import Environment
 from jaxbio.ops import WIDE_BITS, Wide
-from jaxbio.trees import leaf_names, with_fields
 
 ROUNDS_PER_CALL = 1 << 16  # of a run, at most; fewer where they are slow:
 SECONDS_PER_CALL = 0.5  # about, between two looks at the host
 CROWDED = 16  # with more lanes a round may take a hundred times longer
 SLOWER = 64
-IN_PARTS = (Game, Environment, Known)  # of which games share fields
 
 
 def stops_of(points: np.ndarray) -> np.ndarray:
@@ -73,28 +68,13 @@ def _paced(rounds: int, seconds: float) -> int:
     return min(rounds if seconds > SECONDS_PER_CALL / 2 else 2 * rounds, ROUNDS_PER_CALL)
 
 
-def stack(trees: list[Any]) -> Any:
-    """One game per run: leaves [..., runs]. Several runs may have the same one, or parts of it:
-    what is different is looked at once.
-    """
+def stack(trees: Sequence[Any]) -> Any:
+    """One game per run: leaves [..., runs]. Several runs may have the same one."""
+    trees = list(trees)  # which may be made on the way
     different = {id(tree): tree for tree in trees}
     places = dict(zip(different, range(len(different)), strict=True))
-    mine, (first, *others) = [places[id(tree)] for tree in trees], different.values()
-    if others and type(first) in IN_PARTS:
-        found = _stack_fields([first, *others])
-    else:
-        found = jax.tree.map(lambda *leaves: np.stack(leaves, axis=-1), first, *others)
-    if len(different) == len(trees):
-        return found
-    return jax.tree.map(lambda leaf: leaf[..., mine], found)
-
-
-def _stack_fields(trees: list[Any]) -> Any:
-    """`stack` for each of the fields."""
-    stacked = {
-        name: stack([getattr(tree, name) for tree in trees]) for name in leaf_names(type(trees[0]))
-    }
-    return with_fields(trees[0], **stacked)
+    mine = [places[id(tree)] for tree in trees]
+    return jax.tree.map(lambda *leaves: np.stack(leaves, axis=-1)[..., mine], *different.values())
 
 
 class Player(NamedTuple):

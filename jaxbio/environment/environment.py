@@ -129,8 +129,9 @@ class Environment:
 
 def _check_part(name: str, part: Any, protocol: type, example: str) -> None:
     """Raise where a part is none, a class, not a pytree, or lacks what its protocol asks for."""
-    missing = [one for one in _in_doubt(type(part), protocol) if not checks.has(part, one)]
-    if isinstance(part, type) or len(missing) > len(_wanted(protocol)) / 2:
+    doubtful = _in_doubt(type(part), protocol)
+    missing = [one for one in doubtful if not checks.has(part, one)] if doubtful else doubtful
+    if isinstance(part, type) or (missing and len(missing) > len(_wanted(protocol)) / 2):
         raise TypeError(f"{name} must be such as {example}, but got {checks.shown(part)}")
     if missing:
         raise TypeError(

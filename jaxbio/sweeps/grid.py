@@ -19,10 +19,9 @@ from jaxbio.checks import memory
 from jaxbio.core import check_learner, ignores_empty_lanes
 from jaxbio.engine.backends.choice import boxes
 from jaxbio.engine.footprint import table_bytes
-from jaxbio.engine.round import Game
 from jaxbio.engine.sizing import ring_sizes
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
-from jaxbio.sweeps.sharing import Games, Once, parts_of
+from jaxbio.sweeps.sharing import Games, Once, Recipes, parts_of
 
 # Dimensions and variables of the result; the facts of the learners are added to them.
 RESERVED = ("learner", "run", "round", "part", "quantile", "regret", "loss", "final_regret",
@@ -107,7 +106,7 @@ class Grid(NamedTuple):
 class Group(NamedTuple):
     """Settings that one program plays. games: in arrays of one size; settings: their numbers."""
 
-    games: list[Game]
+    games: Recipes
     settings: list[int]
 
 
@@ -390,8 +389,8 @@ def group(
             kind, game = games.of(setting.env, setting.learner, setting.horizon)
             found = groups.get((games, kind))
             if found is None:
-                found = groups[games, kind] = Group([], [])
-            found.games.append(game)
+                found = groups[games, kind] = Group(Recipes([]), [])
+            found.games.recipes.append(game)
             found.settings.append(number)
     return list(groups.values())
 
