@@ -56,14 +56,15 @@ def as_text(described: Described) -> str:
 
 def _inside(piece: dict[str, Any], word: Callable[[str], str]) -> str:
     """What `json.dumps` makes of a piece, without the brackets. word: of a text, remembered."""
-    if all(type(value) in (int, str) for value in piece.values()):  # quickly: there are many
-        return ", ".join(
-            [
-                f"{word(name)}: {word(value) if type(value) is str else value}"
-                for name, value in piece.items()
-            ]
-        )
-    return json.dumps(piece)[1:-1]
+    written = []
+    for name, value in piece.items():
+        if type(value) is int:
+            written.append(f"{word(name)}: {value}")
+        elif type(value) is str:
+            written.append(f"{word(name)}: {word(value)}")
+        else:
+            return json.dumps(piece)[1:-1]
+    return ", ".join(written)  # quickly: there are many
 
 
 class _Pieces:
