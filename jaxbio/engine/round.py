@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxbio import checks, rng
@@ -132,7 +133,7 @@ def make_game(
     library: jax.numpy, or numpy where nothing is traced and nothing should be compiled. late: None
     finds out.
     """
-    horizon = library_of(horizon).asarray(horizon, jnp.int32)  # of jnp, a tracer under jit
+    horizon = library_of(horizon).asarray(horizon, np.int32)  # of jnp, a tracer under jit
     best = env.best_action(horizon)
     delay = told_delay(env.delays)
     shapes = (env.num_actions, env.state_slots, ring_depth)

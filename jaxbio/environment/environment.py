@@ -113,7 +113,7 @@ class Environment:
         means = self.losses.all_means()
         means = host(means) if is_concrete(means) else means
         totals = self.mapping.totals(means, horizon)
-        return library_of(totals).argmin(totals).astype(jnp.int32)
+        return library_of(totals).argmin(totals).astype(np.int32)
 
     def padded(self, slots: int) -> Environment:
         """The same problem in arrays of `slots` states: bit for bit the same games."""
