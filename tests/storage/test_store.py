@@ -676,7 +676,7 @@ def test_a_long_run_goes_on_from_its_middle(
 ) -> None:
     options = LONG | {"axes": {"delay": [delay]}}
     if delay is RANDOM:
-        monkeypatch.setattr("jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 2))
+        monkeypatch.setattr("jaxbio.sweeps.sharing.sizes_for", lambda *_: (16, 2))
     monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     expected = small(**options)
     played.clear()
@@ -769,7 +769,7 @@ def test_a_run_that_needs_more_lanes_is_played_again(
     options = LONG | {"axes": {"delay": [RANDOM]}}
     monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     monkeypatch.setattr(
-        "jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 2)
+        "jaxbio.sweeps.sharing.sizes_for", lambda *_: (16, 2)
     )  # enough: 8 or 9 rounds late
     expected = small(**options)
     compiled = player.compile_player
@@ -779,7 +779,7 @@ def test_a_run_that_needs_more_lanes_is_played_again(
         "compile_player",
         lambda game, *rest: tried.append(game.lanes) or compiled(game, *rest),
     )
-    monkeypatch.setattr("jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 1))
+    monkeypatch.setattr("jaxbio.sweeps.sharing.sizes_for", lambda *_: (16, 1))
     same(small(store=tmp_path, **options), expected)
     assert tried == [2]
 
