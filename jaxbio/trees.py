@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import lru_cache
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -61,6 +62,13 @@ def set_field(obj: Any, name: str, value: Any) -> None:
     object.__setattr__(obj, name, value)
 
 
+def with_fields(tree: T, **fields: Any) -> T:
+    """The same with other fields that have been checked: without `__init__` and `__post_init__`."""
+    other = object.__new__(type(tree))
+    vars(other).update(vars(tree), **fields)
+    return other
+
+
 def float_dtype() -> Any:
     """float32, or float64 where JAX runs in 64-bit mode."""
     return jnp.result_type(float)
@@ -73,15 +81,13 @@ def as_arrays(tree: Any, library: Any = jnp) -> Any:
     """
 
     floating = float_dtype()
-    canonical = {
-        np.dtype(bool): np.bool_,
-        np.dtype(np.int32): np.int32,
-        np.dtype(np.int64): np.int32,
-        np.dtype(np.float32): floating,
-        np.dtype(np.float64): floating,
-    }
+    canonical = _canonical(floating)
 
     def convert(leaf: Any) -> Any:
+        if type(leaf) is np.ndarray and leaf.dtype in canonical:  # quickly: a sweep has many
+            return library.asarray(leaf, canonical[leaf.dtype])
+        if type(leaf) is int and -(2**31) <= leaf < 2**31:
+            return library.asarray(leaf, np.int32)
         on_host = isinstance(leaf, np.ndarray | np.generic | float | int)
         try:
             dtype = np.result_type(leaf) if on_host else jnp.result_type(leaf)
@@ -90,7 +96,7 @@ def as_arrays(tree: Any, library: Any = jnp) -> Any:
                 f"a field must hold numbers, but one holds {leaf!r}: declare a field that chooses "
                 "code with jaxbio.static()"
             ) from None
-        if dtype in canonical:  # quickly: a sweep has many of these
+        if dtype in canonical:
             return library.asarray(leaf, canonical[dtype])
         if jnp.issubdtype(dtype, jax.dtypes.prng_key):
             return leaf
@@ -103,6 +109,18 @@ def as_arrays(tree: Any, library: Any = jnp) -> Any:
         return library.asarray(leaf, jnp.int32)
 
     return jax.tree.map(convert, tree)
+
+
+@lru_cache(maxsize=8)
+def _canonical(floating: Any) -> dict[Any, Any]:
+    """Types of NumPy -> those that programs compute with."""
+    return {
+        np.dtype(bool): np.dtype(bool),
+        np.dtype(np.int32): np.dtype(np.int32),
+        np.dtype(np.int64): np.dtype(np.int32),
+        np.dtype(np.float32): np.dtype(floating),
+        np.dtype(np.float64): np.dtype(floating),
+    }
 
 
 def library_of(*values: Any) -> Any:

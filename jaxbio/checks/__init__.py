@@ -10,6 +10,7 @@ import inspect
 import math
 import numbers
 import os
+import weakref
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,9 @@ def number(
     open_high: bool = False,
 ) -> Any:
     """A finite number in an interval whose ends may be open."""
+    plain = type(value) is float or (type(value) is int and -MOST <= value <= MOST)
+    if plain and low < value < high:  # quickly: a sweep has many of these
+        return float(value)
     if not is_concrete(value):
         return value
     result = _as_float(value) if _is_scalar(value) else None
@@ -123,6 +127,9 @@ def probability_of_error(name: str, value: Any) -> Any:
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> Any:
     """A whole number of any type, as an int; without a limit of its own at most `MOST`."""
+    most = MOST if high is None else high
+    if type(value) is int and low <= value <= most:  # quickly: a sweep has many of these
+        return value
     if not is_concrete(value):
         return value
     if not _is_scalar(value):
@@ -130,7 +137,6 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> Any:
     result = _whole(value)
     if result is None:
         raise ValueError(f"{name} must be an integer, but got {shown(value)}")
-    most = MOST if high is None else high
     if not low <= result <= most:
         open_end = high is None and result < low
         expected = f"at least {low}" if open_end else f"in [{low}, {most}]"
@@ -210,7 +216,7 @@ def array(name: str, value: Any, ndim: int, shape_words: str) -> Any:
         raise ValueError(f"{name} must have shape {shape_words}, but its shape is {result.shape}")
     if result.size == 0:
         raise ValueError(f"{name} must have shape {shape_words}, but it is empty: {result.shape}")
-    if not np.isfinite(result).all():
+    if not np.logical_and.reduce(np.isfinite(result), axis=None):
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(result))[0])
         raise ValueError(
             f"{name} must not contain NaN or infinity, but entry {where} is {result[where]}"
@@ -232,9 +238,8 @@ def unit_interval(name: str, value: Any, ndim: int, shape_words: str) -> Any:
     result = array(name, value, ndim, shape_words)
     if not isinstance(result, np.ndarray):
         return result
-    outside = np.argwhere((result < 0) | (result > 1))
-    if outside.size:
-        where = tuple(int(i) for i in outside[0])
+    if np.minimum.reduce(result, axis=None) < 0 or np.maximum.reduce(result, axis=None) > 1:
+        where = tuple(int(i) for i in np.argwhere((result < 0) | (result > 1))[0])
         raise ValueError(
             f"{name} must lie in [0, 1], but entry {_index(where)} is {result[where]:g}"
         )
@@ -252,9 +257,9 @@ def distributions(name: str, value: Any, ndim: int, shape_words: str, part: str)
     if not isinstance(result, np.ndarray):
         return result
     sums = result.sum(axis=-1)
-    wrong = np.argwhere(np.abs(sums - 1) > 1e-6)
-    if wrong.size:
-        where = tuple(int(i) for i in wrong[0])
+    wrong = np.abs(sums - 1) > 1e-6
+    if np.logical_or.reduce(wrong, axis=None):
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise ValueError(
             f"{name} rows must sum to 1, but row {_index(where)} sums to {sums[where]:.6g} ({part})"
         )
@@ -340,11 +345,17 @@ def has(value: Any, name: str) -> bool:
 
 
 def is_pytree(name: str, value: Any) -> None:
+    if type(value) in _PYTREES:  # classes stay what they are
+        return
     if any(leaf is value for leaf in jax.tree.leaves(value)):
         raise TypeError(
             f"{name} must be a pytree, but {type(value).__name__} is not: "
             "decorate its class with jaxbio.pytree"
         )
+    _PYTREES.add(type(value))
+
+
+_PYTREES: weakref.WeakSet[type] = weakref.WeakSet()  # that have been asked
 
 
 def seed(value: Any) -> Any:
@@ -401,7 +412,8 @@ def _is_masked(value: Any) -> bool:
 
 def _has_numbers(dtype: Any) -> bool:
     """Truth values, integers or floats: no texts, dates, complex numbers, keys or objects."""
-    return getattr(dtype, "kind", "") in ("b", "i", "u") or jnp.issubdtype(dtype, jnp.floating)
+    kind = getattr(dtype, "kind", "")
+    return kind in ("b", "i", "u", "f") or jnp.issubdtype(dtype, jnp.floating)
 
 
 def _as_float(value: Any) -> float | None:
@@ -430,7 +442,7 @@ def _index(where: tuple[int, ...]) -> str:
 
 def options(name: str, given: dict[str, Any], signature: inspect.Signature) -> None:
     """Raise where a named builder does not know an option."""
-    known = list(signature.parameters)
+    known = signature.parameters
     for option in given:
         if option not in known:
             raise TypeError(f"{name!r} has no option {option!r}; it has {', '.join(known)}")

@@ -78,7 +78,7 @@ def _bytes(leaf: Any) -> int:
 
 def table_bytes(tree: Any) -> int:
     """Bytes of all arrays that a game, or a part of one, is made of."""
-    return sum(getattr(leaf, "nbytes", 8) for leaf in jax.tree.leaves(tree))
+    return sum([getattr(leaf, "nbytes", 8) for leaf in jax.tree.leaves(tree)])
 
 
 def carried(game: Game, width: int, horizon: int, backend: str | None) -> int:

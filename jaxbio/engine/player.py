@@ -11,7 +11,7 @@ import dataclasses
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -68,11 +68,12 @@ def _paced(rounds: int, seconds: float) -> int:
     return min(rounds if seconds > SECONDS_PER_CALL / 2 else 2 * rounds, ROUNDS_PER_CALL)
 
 
-def stack(games: list[Any]) -> Any:
+def stack(trees: Sequence[Any]) -> Any:
     """One game per run: leaves [..., runs]. Several runs may have the same one."""
-    different = {id(game): game for game in games}
-    places = {game: place for place, game in enumerate(different)}
-    mine = [places[id(game)] for game in games]
+    trees = list(trees)  # which may be made on the way
+    different = {id(tree): tree for tree in trees}
+    places = dict(zip(different, range(len(different)), strict=True))
+    mine = [places[id(tree)] for tree in trees]
     return jax.tree.map(lambda *leaves: np.stack(leaves, axis=-1)[..., mine], *different.values())
 
 
@@ -131,7 +132,7 @@ def signature(tree: Any) -> Any:
 def form(tree: Any) -> Any:
     """The structure and types of a tree: within one call, what decides the program."""
     leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+    return structure, tuple([(leaf.shape, leaf.dtype) for leaf in leaves])
 
 
 class Progress(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxbio import checks, rng
@@ -132,9 +133,9 @@ def make_game(
     library: jax.numpy, or numpy where nothing is traced and nothing should be compiled. late: None
     finds out.
     """
-    horizon = library_of(horizon).asarray(horizon, jnp.int32)  # of jnp, a tracer under jit
+    horizon = library_of(horizon).asarray(horizon, np.int32)  # of jnp, a tracer under jit
     best = env.best_action(horizon)
-    delay: Any = _fixed_delay(env.delays) if env.delays.constant else -1
+    delay = told_delay(env.delays)
     shapes = (env.num_actions, env.state_slots, ring_depth)
     known = Known(env.real_states, horizon, delay, *shapes)
     late = is_late(env.delays) if late is None else late
@@ -143,15 +144,20 @@ def make_game(
 
 def is_late(delays: Any) -> bool:
     """Is it known that every loss arrives after its own round?"""
-    return delays.constant and _is_known(delays) and delays.longest() > 0
+    return _is_known(delays) and told_delay(delays, known=True) > 0
 
 
 def _is_known(delays: Any) -> bool:
     return all(is_concrete(leaf) for leaf in jax.tree.leaves(delays))
 
 
-def _fixed_delay(delays: Any) -> Any:
-    if _is_known(delays):
+def told_delay(delays: Any, known: bool = False) -> Any:
+    """What a learner is told: the fixed delay, or -1 where delays vary. known: no number in them is
+    traced.
+    """
+    if not delays.constant:
+        return -1
+    if known or _is_known(delays):
         return delays.longest()
     return delays.delay(jnp.zeros(2, jnp.uint32), jnp.int32(1))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -28,8 +28,11 @@ def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
     block again with twice as many.
     """
     check_environment(env)
-    checks.size("horizon", horizon, 1)
-    delays = env.delays
+    return sizes_for(env.delays, checks.size("horizon", horizon, 1))
+
+
+def sizes_for(delays: Any, horizon: int) -> tuple[int, int]:
+    """The same, of which only the delays matter."""
     if not all(is_concrete(leaf) for leaf in jax.tree.leaves(delays)):
         raise ValueError(
             "the sizes of the ring cannot be read off traced delays: "
@@ -48,10 +51,17 @@ def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
     return depth, lanes
 
 
-def common_sizes(envs: Sequence[Environment], horizons: Sequence[int]) -> tuple[int, int, int]:
-    """(state slots, ring depth, lanes) that serve the games of all these environments."""
+def common_sizes(
+    envs: Sequence[Environment],
+    horizons: Sequence[int],
+    of: Callable[[Any, int], tuple[int, int]] = sizes_for,
+) -> tuple[int, int, int]:
+    """(state slots, ring depth, lanes) that serve the games of all these environments.
+
+    of: `sizes_for`, or one that remembers what it was asked.
+    """
     slots = max(env.state_slots for env in envs)
-    sizes = [ring_sizes(env, horizon) for env, horizon in zip(envs, horizons, strict=True)]
+    sizes = [of(env.delays, horizon) for env, horizon in zip(envs, horizons, strict=True)]
     depth, lanes = (max(size) for size in zip(*sizes, strict=True))
     return slots, depth, lanes
 
@@ -59,10 +69,11 @@ def common_sizes(envs: Sequence[Environment], horizons: Sequence[int]) -> tuple[
 def _longest(delays: Any) -> int:
     """The longest delay that a law says can occur, at most the length of the longest game."""
     found = delays.longest()
-    what = f"longest() of {type(delays).__name__}"
+    if type(found) is int and 0 <= found <= MAX_HORIZON:
+        return found
     if isinstance(found, float | int) and found > MAX_HORIZON:
         return MAX_HORIZON
-    return checks.size(what, found, 0)
+    return checks.size(f"longest() of {type(delays).__name__}", found, 0)
 
 
 def _most_together(delays: Any, horizon: int) -> int:

@@ -50,7 +50,7 @@ class FixedDelay:
         return jnp.asarray(self.d, jnp.int32)
 
     def longest(self) -> int:
-        return int(np.max(host(self.d)))
+        return self.d if type(self.d) is int else int(np.max(host(self.d)))
 
 
 @pytree

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import cache
+import inspect
+import types
+from functools import cache, lru_cache
 from typing import Any
 
 import jax
@@ -13,12 +15,13 @@ import numpy as np
 from jaxbio import checks, rng
 from jaxbio.checks import memory
 from jaxbio.core import Array, Delays, Losses, Mapping
-from jaxbio.environment.mappings import TableMapping
+from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
 from jaxbio.ops import select
 from jaxbio.trees import as_arrays, host, is_concrete, library_of, pytree, set_field
 
 MAX_HORIZON = 2**30
 OPTIONAL = ("in_force",)  # of the protocols: for a mapping with `costs`
+WITHIN = (StochasticMapping, AlternatingMapping)  # reach no states that their arrays do not hold
 
 
 @pytree
@@ -47,7 +50,8 @@ class Environment:
             )
         real = slots if self.real_states is None else self.real_states
         set_field(self, "real_states", checks.integer("real_states", real, 1, slots))
-        if self.mapping.reached() > self.real_states:
+        everything = self.real_states == slots and type(mapping) in WITHIN
+        if not everything and self.mapping.reached() > self.real_states:
             raise ValueError(
                 f"the mapping reaches {self.mapping.reached()} states, but real_states is "
                 f"{self.real_states}: states past it must have probability 0"
@@ -109,7 +113,7 @@ class Environment:
         means = self.losses.all_means()
         means = host(means) if is_concrete(means) else means
         totals = self.mapping.totals(means, horizon)
-        return library_of(totals).argmin(totals).astype(jnp.int32)
+        return library_of(totals).argmin(totals).astype(np.int32)
 
     def padded(self, slots: int) -> Environment:
         """The same problem in arrays of `slots` states: bit for bit the same games."""
@@ -125,9 +129,9 @@ class Environment:
 
 def _check_part(name: str, part: Any, protocol: type, example: str) -> None:
     """Raise where a part is none, a class, not a pytree, or lacks what its protocol asks for."""
-    wanted = _wanted(protocol)
-    missing = [one for one in wanted if not checks.has(part, one)]
-    if isinstance(part, type) or len(missing) > len(wanted) / 2:
+    doubtful = _in_doubt(type(part), protocol)
+    missing = [one for one in doubtful if not checks.has(part, one)] if doubtful else doubtful
+    if isinstance(part, type) or (missing and len(missing) > len(_wanted(protocol)) / 2):
         raise TypeError(f"{name} must be such as {example}, but got {checks.shown(part)}")
     if missing:
         raise TypeError(
@@ -142,6 +146,18 @@ def _wanted(protocol: type) -> list[str]:
     """The attributes that a protocol asks for."""
     names = [*getattr(protocol, "__annotations__", {}), *vars(protocol)]
     return [name for name in names if not name.startswith("_") and name not in OPTIONAL]
+
+
+@lru_cache(maxsize=256)
+def _in_doubt(cls: type, protocol: type) -> list[str]:
+    """Those that an instance may lack, as its class has no such function or plain value."""
+    own_rules = cls.__getattribute__ is not object.__getattribute__
+    plain = (types.FunctionType, bool)
+    return [
+        name
+        for name in _wanted(protocol)
+        if own_rules or not isinstance(inspect.getattr_static(cls, name, None), plain)
+    ]
 
 
 def check_environment(env: Any) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxbio import checks
@@ -29,15 +30,17 @@ ADVERSARIAL_P = (
     ((1.0, 0.0, 0.0), (0.94, 0.03, 0.03), (0.94, 0.03, 0.03), (0.94, 0.03, 0.03)),
 )
 ADVERSARIAL_THETA = (0.0, 1.0, 1.0)
+SHARED = 1 << 12  # entries of a mapping that is kept for the next environment
 
 
 def paper_stochastic(delays: Any = None) -> Environment:
     """Experiments 1 and 4: 4 actions, 3 states, gaps 0.06 to 0.10 (delays: FixedDelay(50))."""
-    return Environment(
-        StochasticMapping(STOCHASTIC_P),
-        BernoulliLosses(STOCHASTIC_THETA),
-        FixedDelay(50) if delays is None else delays,
-    )
+    return Environment(*_stochastic(), FixedDelay(50) if delays is None else delays)
+
+
+@cache
+def _stochastic() -> tuple[StochasticMapping, BernoulliLosses]:
+    return _shared(StochasticMapping(STOCHASTIC_P), BernoulliLosses(STOCHASTIC_THETA))
 
 
 def paper_adversarial(
@@ -48,11 +51,19 @@ def paper_adversarial(
     reading: str = "ceil",
 ) -> Environment:
     """Experiment 2: two mappings alternate in phases of growing length (delays: FixedDelay(50))."""
-    return Environment(
-        AlternatingMapping(ADVERSARIAL_P, growth, first, start, reading),
-        BernoulliLosses(ADVERSARIAL_THETA),
-        FixedDelay(50) if delays is None else delays,
-    )
+    given = (growth, first, start, reading)
+    plain = all(type(one) in (int, float, str, type(None)) for one in given)
+    mapping, losses = (_adversarial if plain else _adversarial.__wrapped__)(*given)
+    return Environment(mapping, losses, FixedDelay(50) if delays is None else delays)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _adversarial(
+    growth: Any, first: int, start: int, reading: str
+) -> tuple[AlternatingMapping, BernoulliLosses]:
+    """All but the delays of `paper_adversarial`: made once for a sweep over delays."""
+    mapping = AlternatingMapping(ADVERSARIAL_P, growth, first, start, reading)
+    return _shared(mapping, BernoulliLosses(ADVERSARIAL_THETA))
 
 
 def paper_utility(
@@ -67,6 +78,16 @@ def paper_utility(
     actions = checks.size("actions", actions, 2)
     states = checks.size("states", states, 2)
     reach, good = checks.number("reach", reach, 0, 1), checks.number("good", good, 0, 1)
+    make = _utility if actions * states <= SHARED else _utility.__wrapped__
+    mapping, losses = make(actions, states, reach + 0.0, good + 0.0)  # no -0.0: equal to 0.0
+    return Environment(mapping, losses, FixedDelay(100) if delays is None else delays)
+
+
+@lru_cache(maxsize=256)
+def _utility(
+    actions: int, states: int, reach: float, good: float
+) -> tuple[StochasticMapping, BernoulliLosses]:
+    """All but the delays of `paper_utility`: made once for a sweep over delays."""
     _room_for(f"a mapping of {actions:,} actions to {states:,} states", actions * states)
     P = np.full((actions, states), (1 - reach) / (states - 1))
     P[:, 0] = reach
@@ -74,8 +95,15 @@ def paper_utility(
     P[0, 0] = 1
     theta = np.ones(states)
     theta[0] = good
-    delays = FixedDelay(100) if delays is None else delays
-    return Environment(StochasticMapping(P), BernoulliLosses(theta), delays)
+    return _shared(StochasticMapping(P), BernoulliLosses(theta))
+
+
+def _shared(*parts: Any) -> Any:
+    """Parts of several environments: nobody can change their arrays."""
+    for leaf in jax.tree.leaves(parts):
+        if isinstance(leaf, np.ndarray):
+            leaf.flags.writeable = False
+    return parts
 
 
 def hard_actions(

@@ -15,7 +15,16 @@ from jaxbio import checks
 from jaxbio.core import Array
 from jaxbio.environment.padding import pad_states
 from jaxbio.ops import count, select
-from jaxbio.trees import derived, host, is_concrete, library_of, pytree, set_field, static
+from jaxbio.trees import (
+    derived,
+    host,
+    is_concrete,
+    library_of,
+    pytree,
+    set_field,
+    static,
+    with_fields,
+)
 
 NEVER = np.iinfo(np.int32).max
 SMALL = 256  # entries of a table that are compared faster than searched
@@ -53,7 +62,10 @@ class StochasticMapping:
 
     def padded(self, slots: int) -> StochasticMapping:
         """The same mapping with `slots` states; the added ones are never reached."""
-        return dataclasses.replace(self, P=pad_states(self.P, slots))
+        P = pad_states(self.P, slots)
+        if type(self) is StochasticMapping and P.dtype == np.float64:  # as fine as it was checked
+            return with_fields(self, P=P, cumulative=cumulative_rows(P))
+        return dataclasses.replace(self, P=P)
 
     def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array:
         """s_t(action) from its uniform u."""

@@ -9,5 +9,7 @@ import numpy as np
 
 def pad_states(values: Any, slots: int) -> np.ndarray:
     """values [..., S] with zeros up to `slots` on the last axis."""
-    widths = [(0, 0)] * (np.ndim(values) - 1) + [(0, slots - np.shape(values)[-1])]
-    return np.pad(np.asarray(values), widths)
+    values = np.asarray(values)
+    padded = np.zeros((*values.shape[:-1], slots), values.dtype)
+    padded[..., : values.shape[-1]] = values
+    return padded

@@ -12,6 +12,7 @@ import xarray as xr
 
 from jaxbio import rng
 from jaxbio.storage.provenance import surroundings
+from jaxbio.sweeps.description import Described, as_text
 from jaxbio.sweeps.execute import Kept
 from jaxbio.sweeps.grid import HORIZON, Grid
 from jaxbio.sweeps.moments import Moments, merged
@@ -38,7 +39,7 @@ def label(
     kept: Kept,
     job: Job,
     quantiles: np.ndarray,
-    described: dict[str, Any],
+    described: Described,
 ) -> xr.Dataset:
     """Put every block in its place; each is asked for once. described: the settings, in words."""
     time_name = "part" if HORIZON in grid.axes else "round"
@@ -157,7 +158,7 @@ def _coordinates(grid: Grid, job: Job, quantiles: np.ndarray, time_name: str) ->
     return coordinates
 
 
-def _attributes(job: Job, described: dict[str, Any]) -> dict[str, Any]:
+def _attributes(job: Job, described: Described) -> dict[str, Any]:
     """What reproduces the result."""
     around = surroundings()
     versions = around.pop("versions")
@@ -168,7 +169,7 @@ def _attributes(job: Job, described: dict[str, Any]) -> dict[str, Any]:
         "paired": str(job.paired),
         "keep": job.keep,
         "horizon": json.dumps(sorted(job.points)),
-        "settings": json.dumps(described),
+        "settings": as_text(described),
         **around,
         "python": platform.python_version(),
         **{f"version_{name}": value for name, value in versions.items()},

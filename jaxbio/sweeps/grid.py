@@ -7,7 +7,6 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -17,16 +16,12 @@ from tqdm.auto import tqdm
 
 from jaxbio import checks
 from jaxbio.checks import memory
-from jaxbio.core import check_learner, ignores_empty_lanes, pad_learner
+from jaxbio.core import check_learner, ignores_empty_lanes
 from jaxbio.engine.backends.choice import boxes
-from jaxbio.engine.code.fingerprint import parts
 from jaxbio.engine.footprint import table_bytes
-from jaxbio.engine.player import form
-from jaxbio.engine.rollout import check_players
-from jaxbio.engine.round import Game, is_late, make_game
-from jaxbio.engine.sizing import common_sizes, ring_sizes
-from jaxbio.environment.environment import MAX_HORIZON, Environment
-from jaxbio.trees import as_arrays
+from jaxbio.engine.sizing import ring_sizes
+from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
+from jaxbio.sweeps.sharing import Games, Once, Recipes, parts_of
 
 # Dimensions and variables of the result; the facts of the learners are added to them.
 RESERVED = ("learner", "run", "round", "part", "quantile", "regret", "loss", "final_regret",
@@ -111,7 +106,7 @@ class Grid(NamedTuple):
 class Group(NamedTuple):
     """Settings that one program plays. games: in arrays of one size; settings: their numbers."""
 
-    games: list[Game]
+    games: Recipes
     settings: list[int]
 
 
@@ -161,6 +156,7 @@ def make_grid(
     settings: list[Setting] = []
     cells: dict[str, np.ndarray] = {}
     check, room = _Check(), _Room(limit)
+    streams = {label: _stream(label) for label in names}
     places = (
         (label, index)
         for label in names
@@ -173,7 +169,7 @@ def make_grid(
         env, learner = build_env(where), builders[label](where)
         room.take(env)
         room.take(learner)
-        setting = Setting(label, _stream(label), env, learner, length, values)
+        setting = Setting(label, streams[label], env, learner, length, values)
         check(setting)
         settings.append(setting)
     first = 0
@@ -192,34 +188,23 @@ def counted(things: Iterable[T], total: int, what: str, progress: bool) -> Itera
     yield from tqdm(things, name, total, unit="setting", delay=PATIENCE, leave=False, disable=shown)
 
 
-class Once:
-    """A function of a thing that is asked once for each, however often it comes."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        self.known: dict[Any, tuple[Any, Any]] = {}
-
-    def __call__(self, thing: Any, *more: Any) -> Any:
-        key = (id(thing), *more)
-        if key not in self.known:  # with the thing itself: the id of what is gone may come again
-            self.known[key] = thing, self.function(thing, *more)
-        return self.known[key][1]
-
-
 class _Room:
     """Counts what settings are made of while they are made. taken: bytes so far."""
 
     def __init__(self, limit: float) -> None:
         self.limit, self.taken = limit, 0
-        self.bytes_of = Once(self._take)
-
-    def take(self, thing: Any) -> None:
-        self.bytes_of(thing)
+        self.take, self.counted = Once(self._take), set()
 
     def _take(self, thing: Any) -> None:
-        self.taken += THING_BYTES + table_bytes(thing)
-        words = f"sweep: its first settings take {memory.size(self.taken)}"
-        memory.refuse(words, COPIES * self.taken, self.limit, "fewer settings, or several sweeps")
+        self.taken += THING_BYTES
+        for part in parts_of(thing):
+            if id(part) not in self.counted:  # all are kept: in things that were taken
+                self.counted.add(id(part))
+                self.taken += table_bytes(part)
+        if COPIES * self.taken > self.limit:
+            words = f"sweep: its first settings take {memory.size(self.taken)}"
+            remedy = "fewer settings, or several sweeps"
+            memory.refuse(words, COPIES * self.taken, self.limit, remedy)
 
 
 def _cells(numbers: np.ndarray, names: list[str], axes: dict[str, list[Any]]) -> np.ndarray:
@@ -359,20 +344,20 @@ class _Check:
     """
 
     def __init__(self) -> None:
-        self.known: set[Any] = set()
+        self.learner = Once(lambda learner: checks.learner("learner", learner))
+        self.serves = Once(lambda part, horizon: part.check(horizon))
 
     def __call__(self, setting: Setting) -> None:
         env, learner, horizon = setting.env, setting.learner, setting.horizon
-        both = {("environment", id(env), horizon), ("learner", id(learner))}
         try:
-            if both <= self.known:
-                check_learner(learner, env)
-            else:
-                check_players(env, learner, horizon)
+            check_environment(env)
+            self.learner(learner)
+            for part in parts_of(env):
+                self.serves(part, horizon)
+            check_learner(learner, env)
         except (TypeError, ValueError) as error:
             error.add_note(f"learner {setting.label!r}" + _at(setting.values))
             raise
-        self.known |= both
 
 
 def _at(values: dict[str, Any]) -> str:
@@ -385,7 +370,7 @@ def group(
 ) -> list[Group]:
     """Pad what sets a shape to the largest, and put together what then has one structure."""
     families: dict[Any, list[int]] = {}
-    of_env, of_learner = Once(_parts_of), Once(_kind_of)
+    of_env, of_learner = Once(_family_of), Once(_kind_of)
     lanes = Once(lambda env, horizon: ring_sizes(env, horizon)[1])
     for number, setting in enumerate(settings):
         structure, any_lanes = of_learner(setting.learner)
@@ -395,60 +380,25 @@ def group(
     numbers = counted(itertools.chain(*families.values()), len(settings), "grouped", progress)
     groups: dict[Any, Group] = {}
     for members in families.values():
-        games = _Games([settings[number] for number in members], boxes(backend))
+        family = [settings[number] for number in members]
+        pairs = {(id(setting.env), setting.horizon): setting for setting in family}.values()
+        envs, horizons = [one.env for one in pairs], [one.horizon for one in pairs]
+        games = Games(envs, horizons, boxes(backend))
         for number in itertools.islice(numbers, len(members)):
-            kind, game = games.of(settings[number])
-            found = groups.setdefault(kind, Group([], []))
-            found.games.append(game)
+            setting = settings[number]
+            kind, game = games.of(setting.env, setting.learner, setting.horizon)
+            found = groups.get((games, kind))
+            if found is None:
+                found = groups[games, kind] = Group(Recipes([]), [])
+            found.games.recipes.append(game)
             found.settings.append(number)
     return list(groups.values())
 
 
-def _parts_of(env: Environment) -> Any:
+def _family_of(env: Environment) -> Any:
     return *(type(part) for part in (env.mapping, env.losses, env.delays)), env.num_actions
 
 
 def _kind_of(learner: Any) -> tuple[Any, bool]:
     """Its structure, and whether it may be shown the lanes that another setting needs."""
     return jax.tree.structure(learner), ignores_empty_lanes(learner)
-
-
-class _Games:
-    """The games of a family, in arrays of one size; what several share is made once."""
-
-    def __init__(self, family: list[Setting], boxes: int) -> None:
-        pairs = {(id(setting.env), setting.horizon): setting for setting in family}
-        envs = [setting.env for setting in pairs.values()]
-        horizons = [setting.horizon for setting in pairs.values()]
-        slots, depth, lanes = common_sizes(envs, horizons)
-        padded, late = Once(lambda env: env.padded(slots)), all(is_late(e.delays) for e in envs)
-
-        def without_learner(env: Environment, horizon: int) -> Game:
-            return make_game(padded(env), None, horizon, depth, lanes, np, boxes, late)
-
-        self.without_learner = Once(without_learner)
-        self.learner = Once(lambda learner: as_arrays(pad_learner(learner, slots), np))
-        self.kind = Once(form)
-
-    def of(self, setting: Setting) -> tuple[Any, Game]:
-        """What decides which program plays it, and the game."""
-        game = self.without_learner(setting.env, setting.horizon)
-        learner = self.learner(setting.learner)
-        return (self.kind(game), self.kind(learner)), replace(game, learner=learner)
-
-
-def describe(settings: list[Setting], progress: bool = False) -> dict[str, Any]:
-    """label -> point -> everything that its game is made of, for a person and for comparing.
-
-    In the order of the settings, which are sorted by label.
-    """
-    described: dict[str, Any] = {}
-    of_env = Once(lambda env: parts("environment", env))
-    of_learner = Once(lambda learner: parts("learner", learner))
-    for setting in counted(settings, len(settings), "described", progress):
-        places = described.setdefault(setting.label, {})
-        place = setting.place
-        entry: dict[str, Any] = {"horizon": setting.horizon}
-        entry |= of_env(setting.env) | of_learner(setting.learner)
-        places[f"{place} ({len(places)})" if place in places else place] = entry
-    return described

@@ -11,11 +11,12 @@ import numpy as np
 from jaxbio import checks, rng
 from jaxbio.checks import memory
 from jaxbio.engine.footprint import carried, passing, table_bytes, types_of
-from jaxbio.engine.player import stack, stops_of
+from jaxbio.engine.player import stops_of
 from jaxbio.engine.rollout import recorded_rounds
 from jaxbio.engine.widths import of_several, side_by_side, stepped
 from jaxbio.sweeps.grid import HORIZON, RESERVED, Grid, Group, Outline, check_name
 from jaxbio.sweeps.moments import Moments
+from jaxbio.sweeps.sharing import Recipes
 
 KEEP = ("curves", "moments", "finals")
 FACTS = 9  # numbers of a run that are always kept: its final regret and loss, and what is counted
@@ -90,7 +91,7 @@ class Block(NamedTuple):
 
     group: int
     members: np.ndarray
-    games: list[Any]
+    games: Recipes
     stacked: bool
     width: int
 
@@ -115,14 +116,14 @@ def make_blocks(groups: list[Group], cuts: list[Cut], runs: int) -> list[Block]:
     blocks = []
     for one in cuts:
         found = groups[one.group]
-        game_of = dict(zip(found.settings, found.games, strict=True))
+        recipe_of = dict(zip(found.settings, found.games.recipes, strict=True))
         for lot in one.lots:
             settings = np.array(lot)
             for first in range(0, len(lot) * runs, one.width):
                 place = np.arange(first, min(first + one.width, len(lot) * runs))
                 members = np.stack([settings[place // runs], place % runs], axis=1)
                 playing = members[:, 0].tolist() if one.stacked else lot
-                games = [game_of[setting] for setting in playing]
+                games = Recipes([recipe_of[setting] for setting in playing])
                 blocks.append(Block(one.group, members, games, one.stacked, one.width))
     return blocks
 
@@ -165,7 +166,7 @@ def check_names(grid: Grid, groups: list[Group]) -> None:
 
 def game_of_block(block: Block) -> Any:
     """The game of all runs of a block, or those of every run, stacked."""
-    return stack(block.games) if block.stacked else block.games[0]
+    return block.games.stacked() if block.stacked else block.games[0]
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def make_plan(
     points = sum(cells.size for cells in grid.cells.values())
     held = [_at_work(groups[one.group], one, job, stored, backend) for one in cuts]
     games = sum(
-        len({id(game.env) for game in found.games}) * table_bytes(found.games[0])
+        len({id(one.problem) for one in found.games.recipes}) * table_bytes(found.games[0])
         for found in groups
     )
     return Plan(

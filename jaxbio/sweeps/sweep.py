@@ -22,8 +22,9 @@ from jaxbio.engine.code.fingerprint import digest
 from jaxbio.storage.provenance import surroundings
 from jaxbio.storage.store import Store, checked_path
 from jaxbio.sweeps.dataset import label
+from jaxbio.sweeps.description import describe, whole
 from jaxbio.sweeps.execute import play_all
-from jaxbio.sweeps.grid import Grid, Group, Outline, describe, group, make_grid
+from jaxbio.sweeps.grid import Grid, Group, Outline, group, make_grid
 from jaxbio.sweeps.plan import (
     REMEDIES,
     Block,
@@ -112,8 +113,9 @@ def sweep(
     blocks = make_blocks(asked.groups, asked.cuts, asked.job.runs)
     folder = None
     if asked.store is not None:
-        settings = _settings(asked, blocks, described)
-        folder = Store(asked.store, settings, _contents(blocks, described))
+        words = whole(described)
+        settings = _settings(asked, blocks, words)
+        folder = Store(asked.store, settings, _contents(blocks, words))
         folder.check_blocks()
     if shown_here:
         tqdm.write(str(asked.plan), file=sys.stderr)

@@ -26,7 +26,8 @@ import jaxbio as jb
 from jaxbio.engine import player
 from jaxbio.storage import atomic
 from jaxbio.storage.store import Store, checked_path, part
-from jaxbio.sweeps.grid import describe, make_grid
+from jaxbio.sweeps.description import describe, whole
+from jaxbio.sweeps.grid import make_grid
 
 playing: Any = sys.modules["jaxbio.sweeps.execute"]
 
@@ -386,7 +387,7 @@ def test_many_differences_are_cut_short(store: Path) -> None:
 
 def described(learner: Any, **axes: Any) -> Any:
     grid = make_grid(utility(), {"x": learner}, axes, 100)
-    return describe(grid.settings)["x"]
+    return whole(describe(grid.settings))["x"]
 
 
 def test_what_a_learner_holds_is_part_of_the_settings() -> None:
@@ -502,7 +503,7 @@ def test_points_whose_text_is_the_same_are_described_apart() -> None:
         {"d": axis},
         99,
     )
-    first, second = describe(grid.settings)["x"].values()
+    first, second = whole(describe(grid.settings))["x"].values()
     assert first["environment.delays.delays"] != second["environment.delays.delays"]
 
 
@@ -675,7 +676,7 @@ def test_a_long_run_goes_on_from_its_middle(
 ) -> None:
     options = LONG | {"axes": {"delay": [delay]}}
     if delay is RANDOM:
-        monkeypatch.setattr("jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 2))
+        monkeypatch.setattr("jaxbio.sweeps.sharing.sizes_for", lambda *_: (16, 2))
     monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     expected = small(**options)
     played.clear()
@@ -768,7 +769,7 @@ def test_a_run_that_needs_more_lanes_is_played_again(
     options = LONG | {"axes": {"delay": [RANDOM]}}
     monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
     monkeypatch.setattr(
-        "jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 2)
+        "jaxbio.sweeps.sharing.sizes_for", lambda *_: (16, 2)
     )  # enough: 8 or 9 rounds late
     expected = small(**options)
     compiled = player.compile_player
@@ -778,7 +779,7 @@ def test_a_run_that_needs_more_lanes_is_played_again(
         "compile_player",
         lambda game, *rest: tried.append(game.lanes) or compiled(game, *rest),
     )
-    monkeypatch.setattr("jaxbio.engine.sizing.ring_sizes", lambda *_: (16, 1))
+    monkeypatch.setattr("jaxbio.sweeps.sharing.sizes_for", lambda *_: (16, 1))
     same(small(store=tmp_path, **options), expected)
     assert tried == [2]
 

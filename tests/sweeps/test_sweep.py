@@ -825,30 +825,10 @@ def test_blocks_are_those_that_were_counted(runs: int, width: int | None) -> Non
     pairs = [tuple(pair) for block in blocks for pair in block.members.tolist()]
     assert sorted(pairs) == [(i, run) for i in range(len(grid.settings)) for run in range(runs)]
     for block in blocks:
-        games = block.games if block.stacked else block.games * len(block.members)
+        games = block.games if block.stacked else list(block.games) * len(block.members)
         for game, (setting, _) in zip(games, block.members, strict=True):
             assert game.known.horizon == grid.settings[setting].horizon
             assert game.env.delays.d == grid.settings[setting].env.delays.d
-
-
-def test_what_settings_share_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    grids: Any = sys.modules["jaxbio.sweeps.grid"]
-    calls: list[str] = []
-
-    def watch(name: str) -> None:
-        real = getattr(grids, name)
-        monkeypatch.setattr(
-            grids, name, lambda *args, **named: calls.append(name) or real(*args, **named)
-        )
-
-    for name in ("make_game", "parts", "check_players"):
-        watch(name)
-    axes = {"delay": [2, 5, 9], "delta": [0.1, 0.2, 0.3, 0.4]}
-    grid = make_grid(utility, {"metabio": metabio}, axes, 50)
-    group(grid.settings)
-    grids.describe(grid.settings)
-    assert len(grid.settings) == 12
-    assert [calls.count(name) for name in ("make_game", "parts", "check_players")] == [3, 7, 6]
 
 
 def test_what_is_kept_of_a_block_is_no_view_of_more(monkeypatch: pytest.MonkeyPatch) -> None:
