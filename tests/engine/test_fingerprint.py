@@ -329,7 +329,7 @@ def test_precision() -> None:
 # --- the sources of the package
 
 # What keeps, names, compares and labels results. None of it decides what is played.
-KEEP = ("storage", "sweeps.claims", "sweeps.dataset")
+KEEP = ("storage", "sweeps.dataset")
 
 
 def imported(file: Path) -> set[str]:

@@ -15,9 +15,9 @@ from typing import Any
 PACKAGE = "jaxbio"
 # Modules and folders. Closed under imports, but for those that keep, name and compare results.
 DECIDE = (
-    "checks", "core", "engine", "environment", "learners", "ops", "rng", "sweeps.execute",
-    "sweeps.grid", "sweeps.moments", "sweeps.plan", "sweeps.result", "sweeps.sweep",
-    "sweeps.workers", "trees",
+    "checks", "core", "engine", "environment", "learners", "ops", "rng", "sweeps.cluster",
+    "sweeps.execute", "sweeps.grid", "sweeps.landing", "sweeps.moments", "sweeps.plan",
+    "sweeps.result", "sweeps.sending", "sweeps.sweep", "sweeps.workers", "trees",
 )  # fmt: skip
 _ROOT = Path(__file__).parents[2]
 
