@@ -197,7 +197,7 @@ class _Flight:
                 f"last time at {error.last_worker.address}: has it run out of memory (a smaller "
                 "width= takes less), or do workers come and go faster than a block is played?"
             ) from None
-        except (distributed.client.FutureCancelledError, distributed.CommClosedError) as error:
+        except (distributed.client.FutureCancelledError, distributed.comm.CommClosedError) as error:
             raise _lost(error) from None
         except Exception as error:
             error.add_note(f"block {number}, learner {_labels(self.blocks[number], self.job)!r}")
