@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from typing import Any
 
 import jax
@@ -54,7 +55,8 @@ def play_all(
             if client is None:
                 team.play(missing)
             elif missing:
-                team.receive(cluster.play(client, blocks, job, backend, missing))
+                with closing(cluster.play(client, blocks, job, backend, missing)) as arriving:
+                    team.receive(arriving)
         except OutOfTime as late:
             late.finals, late.rounds = team.finals(), sum(rounds)
             late.played = sum(tally.counted.values())

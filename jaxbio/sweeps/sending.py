@@ -122,16 +122,16 @@ def _packed(thing: Any) -> bytes:
     from cloudpickle import Pickler
 
     class WithTrees(Pickler):
-        """Classes that go along are known to JAX where they arrive, as they are here."""
+        """Classes that go along have all of their name where they arrive, and JAX knows them."""
 
         def reducer_override(self, obj: Any) -> Any:
             if obj is dataclasses.MISSING:  # a thing that is compared by identity
                 return "MISSING"
             reduced = super().reducer_override(obj)
-            by_value = isinstance(obj, type) and isinstance(reduced, tuple) and len(reduced) == 6
-            if by_value and obj in trees.registered:
-                make, given, state, _, _, fill = reduced
-                return make, given, (fill, state), None, None, _fill
+            if isinstance(obj, type) and isinstance(reduced, tuple) and len(reduced) == 6:
+                make, given, state, _, _, fill = reduced  # by value
+                more = fill, state, obj.__qualname__, obj in trees.registered
+                return make, given, more, None, None, _fill
             return reduced
 
     buffer = io.BytesIO()
@@ -144,7 +144,7 @@ def _packed(thing: Any) -> bytes:
 
 def _fill(cls: type, state: Any) -> None:
     """The second half of unpickling a class."""
-    fill, rest = state
+    fill, rest, cls.__qualname__, is_tree = state
     fill(cls, rest)
-    if cls not in trees.registered:
+    if is_tree and cls not in trees.registered:
         trees.register(cls)
