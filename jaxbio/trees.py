@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from functools import lru_cache
 from typing import Any, TypeVar, dataclass_transform
 
@@ -33,7 +34,15 @@ def pytree(cls: type[T]) -> type[T]:
     """
     if not isinstance(cls, type):
         raise TypeError(f"cls must be a class, as in @pytree above one, but got {cls!r}")
-    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    return register(dataclasses.dataclass(frozen=True, eq=False)(cls))
+
+
+# Classes that `register` has seen in this process.
+registered: weakref.WeakSet[type] = weakref.WeakSet()
+
+
+def register(cls: type[T]) -> type[T]:
+    """Tell JAX how a dataclass with static and other fields is taken apart."""
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     names = tuple(f.name for f in fields if not f.metadata.get("static"))
     meta = tuple(f.name for f in fields if f.metadata.get("static"))
@@ -54,6 +63,7 @@ def pytree(cls: type[T]) -> type[T]:
         return obj
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    registered.add(cls)
     return cls
 
 

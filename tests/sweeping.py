@@ -2,15 +2,13 @@
 
     python tests/sweeping.py '{"out": "result.pickle", "store": "folder", ...}'
 
-plays `SMALL` in a process of its own, so that it can be killed, given other devices, or joined with
-others. Options besides those of `jb.sweep`:
+plays `SMALL` in a process of its own, so that it can be killed or given other devices. Options
+besides those of `jb.sweep`:
 
-- out: where the pickled outcome goes; port: join another process through `jax.distributed`;
+- out: where the pickled outcome goes;
 - call: rounds per call of the program, so that blocks are played in several stretches;
 - pause: seconds spent in every writing of a file, and before its renaming;
-- hold: [n, file]: having saved n blocks, save no more before the file exists;
-- begun: a file that gets the round from which each block was begun;
-- wait: leave only when that file exists.
+- begun: a file that gets the round from which each block was begun.
 """
 
 from __future__ import annotations
@@ -173,7 +171,7 @@ class _Noting:
         return out
 
 
-def _watch(hold: tuple[int, str] | None, begun: str | None) -> tuple[list[int], dict[int, str]]:
+def _watch(begun: str | None) -> tuple[list[int], dict[int, str]]:
     """Lists that will hold the blocks saved and the device of each block."""
     from jaxbio.storage.store import Store
 
@@ -185,8 +183,6 @@ def _watch(hold: tuple[int, str] | None, begun: str | None) -> tuple[list[int], 
 
     def watched_save(self: Any, block: int, arrays: Any) -> None:
         with lock:
-            if hold and len(saved) >= hold[0]:
-                wait_until(Path(hold[1]).exists, "told to go on")
             save(self, block, arrays)
             saved.append(block)
 
@@ -209,24 +205,15 @@ def _watch(hold: tuple[int, str] | None, begun: str | None) -> tuple[list[int], 
 def main(options: dict[str, Any]) -> None:
     from jaxbio.engine import player
 
-    out, port, wait = (options.pop(name, None) for name in ("out", "port", "wait"))
-    saved, devices = _watch(options.pop("hold", None), options.pop("begun", None))
+    out = options.pop("out")
+    saved, devices = _watch(options.pop("begun", None))
     player.ROUNDS_PER_CALL = options.pop("call", player.ROUNDS_PER_CALL)
     if "pause" in options:
         _stretch_writing(options.pop("pause"))
-    if port is not None:  # the settings with which a killed process can come back
-        index = options.pop("index")
-        jax.config.update("jax_enable_recoverability", True)
-        jax.distributed.initialize(f"127.0.0.1:{port}", num_processes=2, process_id=index)
-        assert jax.process_count() == 2
     print("ready", flush=True)
     dataset = small(**options)
-    if wait is None and port is not None:
-        jax.distributed.shutdown()  # before the other one, whose service must outlive this call
     Path(f"{out}.part").write_bytes(pickle.dumps((dataset, saved, devices)))
     Path(f"{out}.part").rename(out)
-    if wait is not None:
-        wait_until(Path(wait).exists, "the other process is done")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from jaxbio.learners.registry import make_learner
 from jaxbio.storage import netcdf
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.outputs import try_file
+from jaxbio.sweeps import cluster
 from jaxbio.sweeps.sweep import sweep
 
 AXIS = re.compile(r"\$(\w+)")
@@ -51,7 +53,9 @@ def add(commands: Any) -> None:
     def command(options: Any) -> tuple[Any, str]:
         config = read(options.config)
         place = output(config, options.config)
-        data = play(config, progress=not options.quiet)
+        address = options.scheduler
+        with cluster.connected(address) if address else nullcontext() as client:
+            data = play(config, progress=not options.quiet, client=client)
         netcdf.save(data, place)
         found = {"output": str(place), "sizes": {str(k): v for k, v in data.sizes.items()}}
         return found, f"{place}: {dict(data.sizes)}"
@@ -62,6 +66,9 @@ def add(commands: Any) -> None:
     made.description = __doc__
     config = made.add_argument("config", type=parsing.path, metavar="CONFIG.toml")
     config.complete = shtab.FILE  # type: ignore[attr-defined]
+    made.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of a Dask cluster that plays: tcp://127.0.0.1:8786"
+    )
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -104,13 +111,14 @@ def _check_tables(path: Path, config: dict[str, Any]) -> None:
             raise ValueError(f"{path}: [{name}] must have a name, but has only {has}")
 
 
-def play(config: dict[str, Any], progress: bool) -> xr.Dataset:
-    """The sweep that a file describes."""
+def play(config: dict[str, Any], progress: bool, client: Any = None) -> xr.Dataset:
+    """The sweep that a file describes. client: of the cluster that plays, if it is one."""
     return sweep(
         _on_axes(_environment, config["environment"]),
         {label: _on_axes(_learner, given) for label, given in config["learners"].items()},
         config.get("axes", {}),
         progress=progress,
+        client=client,
         **{name: config[name] for name in FORWARDED if name in config},
     )
 

@@ -39,9 +39,10 @@ def surroundings(*more: str) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Of what decides the bits of a result."""
-    return {name: version(name) for name in ("jaxbio", "jax", "jaxlib", "numpy")}
+    return {name: version(name) for name in ("jaxbio", "jax", "jaxlib", "llvmlite", "numpy")}
 
 
 @lru_cache(maxsize=1)

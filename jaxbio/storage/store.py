@@ -1,9 +1,8 @@
 """Finished parts on disk: written at once, whole or not at all, and never mistaken for others.
 
 A store is a folder with `settings.json` (what the sweep is made of), `blocks/` (one file for each
-finished block), `unfinished/` (blocks of long horizons on their way) and, where several processes
-share it, `claims/` (who plays what). Files appear by renaming, so that a reader never sees half of
-one.
+finished block) and `unfinished/` (blocks of long horizons on their way). Files appear by renaming,
+so that a reader never sees half of one.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class Store:
         self._compare(manifest)
         for folder in (self.blocks, self.unfinished):
             atomic.make_folder(folder)
-        for folder in (self.path, self.blocks, self.unfinished, self.claims):
+        for folder in (self.path, self.blocks, self.unfinished):
             atomic.remove_leftovers(folder)
 
     @property
@@ -106,13 +105,9 @@ class Store:
     def unfinished(self) -> Path:
         return self.path / "unfinished"
 
-    @property
-    def claims(self) -> Path:
-        return self.path / "claims"
-
     def _refuse_strangers(self) -> None:
         """Raise where the folder is not empty, unless what is there are blocks of this sweep."""
-        known = {self.blocks.name, self.unfinished.name, self.claims.name, MANIFEST}
+        known = {self.blocks.name, self.unfinished.name, MANIFEST}
         strangers = sorted(
             entry.name
             for entry in self.path.iterdir()

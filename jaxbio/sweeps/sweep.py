@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import xarray as xr
 from tqdm.auto import tqdm
@@ -21,6 +20,7 @@ from jaxbio.engine.backends import choice
 from jaxbio.engine.code.fingerprint import digest
 from jaxbio.storage.provenance import surroundings
 from jaxbio.storage.store import Store, checked_path
+from jaxbio.sweeps import cluster
 from jaxbio.sweeps.dataset import label
 from jaxbio.sweeps.description import describe, whole
 from jaxbio.sweeps.execute import play_all
@@ -57,7 +57,7 @@ def sweep(
     paired: bool = True,
     store: str | os.PathLike[str] | None = None,
     checkpoint: float = 60.0,
-    processes: tuple[int, int] | None = None,
+    client: Any = None,
     width: int | None = None,
     workers: int | None = None,
     memory: float | None = None,
@@ -65,12 +65,6 @@ def sweep(
     progress: bool = True,
 ) -> xr.Dataset:
     """Play every learner at every point of a grid, `runs` times.
-
-    Several processes exchange nothing but files. With `processes` given by hand, any of them may be
-    killed and started again while the others go on. Under `jax.distributed` that takes
-    `jax.config.update("jax_enable_recoverability", True)` before `jax.distributed.initialize`, and
-    holds for all but process 0, which must also be the last to leave: if it is gone, JAX stops the
-    others, and the job is to be started anew. The store then has all finished blocks.
 
     Args:
       environment: an Environment, or a function of the axes that it names.
@@ -88,13 +82,13 @@ def sweep(
       quantiles: of the final regret over runs.
       paired: all learners meet the same worlds; False gives each its own.
       store: a folder for finished blocks; the same call goes on where it was interrupted.
-      checkpoint: seconds between two savings of a block that is still being played (with a store).
-        It is also saved when it is stopped.
-      processes: (index, count) of this process among those that share the work and the store; by
-        default as `jax.distributed` says.
-      width, workers: runs per program, blocks in flight (where these are not given and do not fit
-        into memory, one). They never change a run. Another width adds up moments in another order,
-        which may change their last bits, and cuts other blocks: a store is of one width.
+      checkpoint: seconds between two savings of a block that is still being played (with a store,
+        and not on a cluster). It is also saved when it is stopped.
+      client: a `distributed.Client`: its cluster plays the blocks, with the same bits. This process
+        writes them to the store as they arrive. By default threads of this process play.
+      width, workers: runs per program, blocks in flight here (where these are not given and do not
+        fit into memory, one). They never change a run. Another width adds up moments in another
+        order, which may change their last bits, and cuts other blocks: a store is of one width.
       memory: bytes that the sweep may take (default: what is free, control groups included).
       backend: what plays, as in `simulate`; the attribute `backend` of the result says which.
       progress: say what it will take, and show a bar (of the planning too, where it takes long).
@@ -105,11 +99,10 @@ def sweep(
     """
     asked = _asked(
         environment, learners, axes, horizon, runs, seed, rounds, keep, quantiles, paired, store,
-        checkpoint, processes, width, workers, memory, backend, progress,
+        checkpoint, client, width, workers, memory, backend, progress,
     )  # fmt: skip
     refuse(asked.plan, asked.memory, REMEDIES[keep])
-    shown_here = progress and asked.processes[0] == 0
-    described = describe(asked.grid.settings, shown_here)
+    described = describe(asked.grid.settings, progress)
     blocks = make_blocks(asked.groups, asked.cuts, asked.job.runs)
     folder = None
     if asked.store is not None:
@@ -117,17 +110,17 @@ def sweep(
         settings = _settings(asked, blocks, words)
         folder = Store(asked.store, settings, _contents(blocks, words))
         folder.check_blocks()
-    if shown_here:
+    if progress:
         tqdm.write(str(asked.plan), file=sys.stderr)
     kept = play_all(
         blocks,
         asked.job,
         folder,
         asked.checkpoint,
-        asked.processes,
         asked.workers,
-        shown_here,
+        progress,
         asked.backend,
+        asked.client,
     )
     return label(asked.grid, blocks, kept, asked.job, asked.quantiles, described)
 
@@ -151,7 +144,7 @@ class _Asked:
     quantiles: np.ndarray
     store: Path | None
     checkpoint: float
-    processes: tuple[int, int]
+    client: Any
     workers: int
     memory: float | None
     backend: str | None
@@ -170,7 +163,7 @@ def _asked(
     paired: Any,
     store: Any,
     checkpoint: Any,
-    processes: Any,
+    client: Any,
     width: Any,
     workers: Any,
     memory: Any,
@@ -184,8 +177,8 @@ def _asked(
     memory = room.checked(memory)
     limit = room.limit_of(memory)
     chosen = _checked_quantiles(quantiles)
-    shares = _processes(processes, store)
-    most = number_of_workers(workers)
+    client = cluster.checked(client, workers)
+    most = number_of_workers(1 if client else workers)
     folder = checked_path(store)
     backend = choice.checked(backend)
 
@@ -193,17 +186,16 @@ def _asked(
         job = Job(outline, runs, seed, rounds, keep, paired)
         refuse_outline(outline, job, folder is not None, limit, only_plan)
 
-    shown = progress and shares[0] == 0
-    grid = make_grid(environment, learners, axes, horizon, before_settings, limit, shown)
+    grid = make_grid(environment, learners, axes, horizon, before_settings, limit, progress)
     job = Job(grid, runs, seed, rounds, keep, paired)
-    groups = group(grid.settings, shown, backend)
+    groups = group(grid.settings, progress, backend)
     check_names(grid, groups)
     cuts = cut(groups, job, width, backend)
     plan = make_plan(grid, groups, cuts, job, most, folder is not None, backend)
     if workers is None and plan.bytes > limit:  # one block at a time may fit
         most = 1
         plan = make_plan(grid, groups, cuts, job, most, folder is not None, backend)
-    return _Asked(grid, job, groups, cuts, plan, chosen, folder, checkpoint, shares, most, memory,
+    return _Asked(grid, job, groups, cuts, plan, chosen, folder, checkpoint, client, most, memory,
                   backend)  # fmt: skip
 
 
@@ -223,18 +215,6 @@ def _checked_quantiles(quantiles: Any) -> np.ndarray:
     if len(np.unique(values)) < len(values):
         raise ValueError(f"quantiles must be different, but got {values.tolist()}")
     return values
-
-
-def _processes(given: Any, store: Any) -> tuple[int, int]:
-    if given is not None and (not isinstance(given, Sequence) or len(given) != 2):
-        raise ValueError(f"processes must be (index, count), but got {checks.shown(given)}")
-    index, count = (jax.process_index(), jax.process_count()) if given is None else given
-    index, count = checks.size("processes", index, 0), checks.size("processes", count, 1)
-    if index >= count:
-        raise ValueError(f"processes must be (index, count), index below count, but got {given}")
-    if count > 1 and store is None:
-        raise ValueError(f"{count} processes share their work through a store: pass store=...")
-    return index, count
 
 
 def _settings(asked: _Asked, blocks: list[Block], described: dict[str, Any]) -> dict[str, Any]:

@@ -72,9 +72,18 @@ IN_THREADS = (
 )  # fmt: skip
 
 
-def _set_here() -> dict[str, Any]:
-    """Name -> value, for the threads that play for this one."""
+def set_here() -> dict[str, Any]:
+    """Name -> value, for those that play for this thread."""
     return {name: getattr(jax.config, f"jax_{name}") for name in IN_THREADS}
+
+
+@contextmanager
+def as_set(values: dict[str, Any]) -> Iterator[None]:
+    """JAX as it was set where `set_here` gave these values."""
+    with ExitStack() as stack:
+        for name, value in values.items():
+            stack.enter_context(getattr(jax, name)(value))
+        yield
 
 
 def in_parallel(
@@ -90,7 +99,7 @@ def in_parallel(
     shown: a tqdm bar, or None.
     """
     stopped, deadline = False, time.monotonic() + _limit.get()
-    here = _set_here()
+    here = set_here()
 
     def advance(rounds: int) -> None:
         if time.monotonic() > deadline:
@@ -101,9 +110,7 @@ def in_parallel(
             shown.update(rounds)
 
     def play_one(task: T) -> tuple[T, Any]:
-        with ExitStack() as stack:
-            for name, value in here.items():
-                stack.enter_context(getattr(jax, name)(value))
+        with as_set(here):
             return task, play(task, advance)
 
     with ThreadPoolExecutor(workers) as pool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import copyreg
 import dataclasses
 import enum
 import functools
@@ -489,3 +490,15 @@ def test_limits_of_a_container_count(kind: str, tmp_path: Path) -> None:
     for name, text in {most: "900", used: "1000"}.items():  # of the group above
         (own.parent / name).write_text(text)
     assert memory.free_memory(tmp_path) == 0
+
+
+def test_a_class_is_the_same_after_it_was_pickled() -> None:
+    """Which leaves a note in it."""
+
+    class Plain:
+        pass
+
+    before = parts("x", Plain())
+    copyreg._slotnames(Plain)  # type: ignore[attr-defined]
+    assert "__slotnames__" in vars(Plain)
+    assert parts("x", Plain()) == before

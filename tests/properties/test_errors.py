@@ -946,10 +946,10 @@ NUMBERS: dict[str, Case] = {
         TypeError,
         "quantiles must be numbers in [0, 1]",
     ),
-    "processes of 5,000 digits": (
-        lambda: jb.plan_sweep(world(), {"a": jb.UCB1()}, {}, horizon=9, processes=10**5000),  # type: ignore
-        ValueError,
-        "processes must be (index, count), but got <int>",
+    "a client of 5,000 digits": (
+        lambda: jb.plan_sweep(world(), {"a": jb.UCB1()}, {}, horizon=9, client=10**5000),
+        TypeError,
+        "client must be a distributed.Client, but got <int>",
     ),
     "a function without arguments of a name": (
         lambda: jb.plan_sweep(int, {"a": jb.UCB1()}, {}, horizon=9),

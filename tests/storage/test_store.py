@@ -91,8 +91,8 @@ def test_only_missing_blocks_are_played(store: Path, played: list[tuple[int, int
     assert not any((store / "unfinished").iterdir())
 
 
-def test_workers_progress_and_processes_are_not_settings(store: Path) -> None:
-    same(small(store=store, workers=3, checkpoint=1, processes=(1, 4)), small_alone())
+def test_workers_and_checkpoints_are_not_settings(store: Path) -> None:
+    same(small(store=store, workers=3, checkpoint=1), small_alone())
 
 
 def test_who_plays_is_a_setting_and_part_of_the_result(store: Path) -> None:

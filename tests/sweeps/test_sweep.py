@@ -23,7 +23,6 @@ import jaxbio as jb
 from jaxbio.engine.round import begin
 from jaxbio.engine.widths import ROUNDS_OF_A_BLOCK
 from jaxbio.storage import netcdf
-from jaxbio.storage.store import Store
 from jaxbio.sweeps import dataset
 from jaxbio.sweeps.execute import _Tally
 from jaxbio.sweeps.grid import group, make_grid
@@ -540,17 +539,11 @@ DOOR: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a bad seed": ({"seed": -1}, ValueError, "seed must be in [0,"),
     "paired=1": ({"paired": 1}, TypeError, "paired"),
     "progress=1": ({"progress": 1}, TypeError, "progress"),
-    "processes without a store": (
-        {"processes": (0, 2)},
-        ValueError,
-        "2 processes share their work through a store: pass store=...",
+    "an address for a client": (
+        {"client": "tcp://127.0.0.1:8786"},
+        TypeError,
+        "client must be a distributed.Client, but got 'tcp://127.0.0.1:8786'",
     ),
-    "a process too many": (
-        {"processes": (2, 2), "store": "never"},
-        ValueError,
-        "index below count, but got (2, 2)",
-    ),
-    "processes that are a number": ({"processes": 2}, ValueError, "must be (index, count)"),
     "learners in a list": ({"learners": [DADA]}, TypeError, "learners must map labels"),
     "no learners": ({"learners": {}}, TypeError, "learners must map labels"),
     "a label that is no string": ({"learners": {1: DADA}}, TypeError, "label must be a string"),
@@ -833,8 +826,14 @@ def test_blocks_are_those_that_were_counted(runs: int, width: int | None) -> Non
 
 def test_what_is_kept_of_a_block_is_no_view_of_more(monkeypatch: pytest.MonkeyPatch) -> None:
     playing: Any = sys.modules["jaxbio.sweeps.execute"]
-    real, kept = playing._kept, []
-    monkeypatch.setattr(playing, "_kept", lambda *args: kept.append(real(*args)) or kept[-1])
+    land, kept = playing.land, []
+
+    def watched(*args: Any) -> Any:
+        landed = land(*args)
+        kept.append({**landed.kept, **landed.flags})
+        return landed
+
+    monkeypatch.setattr(playing, "land", watched)
     small(keep="finals")
     assert len(kept) == BLOCKS
     held = [array.nbytes if array.base is None else array.base.nbytes
@@ -900,12 +899,9 @@ def test_a_pipe_gets_the_plan_and_no_bar(capfd: pytest.CaptureFixture[str]) -> N
     assert "\r" not in errors
 
 
-def test_silence(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_silence(capfd: pytest.CaptureFixture[str]) -> None:
     small(progress=False)
-    small(progress=True, processes=(1, 2), store=tmp_path)  # only process 0 speaks
     assert capfd.readouterr() == ("", "")
-    small(progress=True, processes=(0, 2), store=tmp_path)
-    assert capfd.readouterr().err.startswith("sweep: ")
 
 
 class Terminal(io.StringIO):
@@ -922,22 +918,18 @@ class Bar:
         self.n += rounds
 
 
-def test_the_bar_counts_every_block_once_whoever_plays_it(tmp_path: Path) -> None:
+def test_the_bar_counts_every_block_once() -> None:
     shown: Any = Bar()
-    store = Store(tmp_path, {})
-    tally = _Tally(shown, [100, 100, 100], {0}, store)
+    tally = _Tally(shown, [100, 100, 100], {0})
     shown.n = 100
     tally.resumed(1, 40)
     assert (shown.n, shown.initial, shown.last_print_n) == (140, 40, 40)  # no part of the speed
     tally.played(1, 10)
     assert (shown.n, shown.initial) == (150, 40)
-    store.save(1, {})  # by another process, as is the next
-    store.save(2, {})
-    tally.played(1, 10)
-    assert shown.n == 160  # it does not look all the time
-    tally.look()
+    tally.settle(1)
+    tally.settle(2)
     assert (shown.n, shown.initial) == (300, 40)
-    tally.settle([1])
+    tally.settle(1)
     assert shown.n == 300
 
 
@@ -952,9 +944,6 @@ def test_a_terminal_gets_a_bar_that_counts_rounds(
         assert "100%" in last
         assert "28.8k/28.8k" in last
         assert "round/s" in last
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    small(progress=True, processes=(1, 2), store=tmp_path)
-    assert terminal.getvalue() == ""
 
 
 def test_a_terminal_sees_settings_being_made(monkeypatch: pytest.MonkeyPatch) -> None:

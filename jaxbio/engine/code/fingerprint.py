@@ -84,7 +84,7 @@ MADE_FOR_CLASSES = frozenset(  # what Python writes into a class, and decides no
     """__module__ __qualname__ __dict__ __weakref__ __doc__ __annotations__ __slots__ __match_args__
     __dataclass_fields__ __dataclass_params__ __parameters__ __orig_bases__ __abstractmethods__
     _abc_impl __firstlineno__ __static_attributes__ __annotate_func__ __annotations_cache__
-    __protocol_attrs__ __non_callable_proto_members__ _is_protocol""".split()
+    __protocol_attrs__ __non_callable_proto_members__ _is_protocol __slotnames__""".split()
 )
 GENERATED = frozenset(
     """__init__ __repr__ __eq__ __lt__ __le__ __gt__ __ge__ __hash__ __setattr__ __delattr__
