@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -101,7 +101,7 @@ def _first(error: BaseException) -> str:
 
 def play(
     client: Any, blocks: list[Block], job: Job, backend: str | None, numbers: Sequence[int]
-) -> Iterator[tuple[int, Landed]]:
+) -> Generator[tuple[int, Landed], None, None]:
     """(number, what stays) of these blocks, as they arrive. Where it is left early, the others are
     cancelled.
     """

@@ -723,23 +723,6 @@ def test_a_checkpoint_of_another_program_is_named(
                 small(store=tmp_path, **LONG)
 
 
-def test_a_block_that_another_process_saves_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(player, "ROUNDS_PER_CALL", 100)
-    expected = small(store=tmp_path / "other", **LONG)
-    stretches: list[int] = []
-
-    def meanwhile(self: Store, number: int, arrays: Any) -> None:
-        stretches.append(number)
-        shutil.copy(block(tmp_path / "other", 0), block(tmp_path / "mine", 0))
-
-    monkeypatch.setattr(Store, "save_progress", meanwhile)
-    monkeypatch.setattr(Store, "save", None)
-    same(small(store=tmp_path / "mine", **LONG), expected)
-    assert stretches == [0]
-
-
 def test_checkpoints_are_no_more_frequent_than_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

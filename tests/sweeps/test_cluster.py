@@ -54,14 +54,14 @@ class Sent:
 # --- the same bits
 
 
-def test_a_cluster_gives_the_dataset_of_one_process(client: Client, tmp_path: Path) -> None:
+def test_a_cluster_gives_the_dataset_of_one_process(client: Any, tmp_path: Path) -> None:
     same(small(client=client), small_alone())
     same(small(client=client, store=tmp_path), small_alone())
     assert len(blocks_in(tmp_path)) == BLOCKS
     same(small(store=tmp_path), small_alone())  # the store does not say who has played
 
 
-def test_blocks_of_several_games_and_moments(client: Client) -> None:
+def test_blocks_of_several_games_and_moments(client: Any) -> None:
     options: dict[str, Any] = {"runs": 3, "width": 8, "keep": "moments", "paired": False}
     options["learners"] = {
         "a": lambda delta: jb.make_learner("dada-exp3", delta=delta),
@@ -71,7 +71,7 @@ def test_blocks_of_several_games_and_moments(client: Client) -> None:
     same(small(client=client, **options), small(**options))
 
 
-def test_classes_and_functions_that_no_worker_can_import(client: Client) -> None:
+def test_classes_and_functions_that_no_worker_can_import(client: Any) -> None:
     """A function in a static field is another object wherever it is unpacked: one program still."""
     options: dict[str, Any] = {"learners": {"x": _rated(lambda t: 0.5)}}
     known = len(sending._forms)
@@ -127,7 +127,7 @@ def test_the_dashboard_shows_learners_and_blocks(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_flag_says_where_and_loses_nothing(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = cluster.land
 
@@ -145,7 +145,7 @@ def test_a_flag_says_where_and_loses_nothing(
     assert len(blocks_in(tmp_path)) == BLOCKS - 1
 
 
-def test_errors_of_a_learner_arrive(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_a_learner_arrive(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*args: Any) -> Any:
         raise ZeroDivisionError("here")
 
@@ -156,7 +156,7 @@ def test_errors_of_a_learner_arrive(client: Client, monkeypatch: pytest.MonkeyPa
 
 
 def test_ctrl_c_cancels_and_keeps(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save = Store.save
 
@@ -188,7 +188,7 @@ def test_a_block_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_block_whose_workers_die_is_sent_again(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dask gives a task up whose workers have died four times; that may be no fault of its own."""
     lost: list[str] = []
@@ -225,9 +225,7 @@ def faked(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     monkeypatch.setattr(cluster, "surroundings", told)
 
 
-def test_a_worker_with_another_cpu_is_refused(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_with_another_cpu_is_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     faked(monkeypatch, cpu_features="avx")
     monkeypatch.setattr(cluster, "play_block", None)
     with pytest.raises(ValueError, match=r"the worker at tcp://127.0.0.1:\d+ is refused") as caught:
@@ -236,7 +234,7 @@ def test_a_worker_with_another_cpu_is_refused(
 
 
 def test_a_worker_that_joins_late_is_refused_before_it_plays(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faked(monkeypatch, versions=cluster.surroundings()["versions"] | {"jaxlib": "0.1"})
     monkeypatch.setattr(cluster, "_refuse_others", lambda *args: None)  # it was not there yet
@@ -253,7 +251,7 @@ def test_other_code_of_the_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     assert "other code for one of jaxbio.learners.exp3.DAdaExp3" in refused.sentence()
 
 
-def test_what_cannot_be_sent_is_named(client: Client) -> None:
+def test_what_cannot_be_sent_is_named(client: Any) -> None:
     lock = threading.Lock()
     learner = _rated(lambda t: 1.0 if lock else 0.0)
     with pytest.raises(TypeError, match="it cannot be sent to a worker: cannot pickle") as caught:
@@ -264,7 +262,7 @@ def test_what_cannot_be_sent_is_named(client: Client) -> None:
 # --- the front door
 
 
-def test_clients_that_cannot_serve(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_that_cannot_serve(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="workers=3 says how many blocks are played here"):
         small(client=client, workers=3)
     with Client(client.scheduler.address, set_as_default=False) as closed:
@@ -289,9 +287,7 @@ delay = [3, 5]
 """
 
 
-def test_the_command_line(
-    client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "grid.toml").write_text(FILE)
     command = ["sweep", str(tmp_path / "grid.toml"), "--quiet"]
     results = []
@@ -330,7 +326,10 @@ def test_a_worker_process_with_another_version_is_refused(tmp_path: Path) -> Non
         "found = provenance.versions()\n"
         "provenance.versions = lambda: found | {'jax': '0.9.9'}\n"
     )
-    with LocalCluster(**LOCAL | {"n_workers": 0}) as local, Client(local) as connected:
+    options: dict[str, Any] = LOCAL | {"n_workers": 0}
+    local: Any
+    connected: Any
+    with LocalCluster(**options) as local, Client(local) as connected:
         command = [sys.executable, "-m", "dask", "worker", local.scheduler_address]
         command += ["--preload", str(fake), "--no-nanny", "--nthreads", "1", "--no-dashboard"]
         command += ["--local-directory", str(tmp_path / "scratch"), "--host", "127.0.0.1"]
