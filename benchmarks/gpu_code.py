@@ -77,9 +77,11 @@ def _linked(pieces: list[str], branch: str) -> list[Instruction]:
     for place, line in enumerate(written):
         goes, words = re.search(branch, line), line.split()
         sometimes = words[0].startswith("@")
+        # A condition may also come before the place: BRA.U UP1, `(.L_x_3)
+        asks = goes and "," in line[: goes.start(1)]
         name = words[1] if sometimes and len(words) > 1 else words[0]
         after = [labels[goes[1]]] if goes else []
-        ends = name in LAST or (goes and not name.startswith("CALL"))
+        ends = name in LAST or (goes and not (asks or name.startswith("CALL")))
         if (sometimes or not ends) and place + 1 < len(written):
             after.append(place + 1)
         found.append(Instruction(name, tuple(after)))
