@@ -61,7 +61,8 @@ def of_sass(text: str) -> list[Instruction]:
             pieces.append(f"{label[1]}:")
         elif instruction:
             pieces.append(instruction[1].strip())
-    return _linked(pieces, r"BRA.*?`\((\.L_x_\d+)\)")
+    # For an A100 the way out of a loop may be a call to what comes after it.
+    return _linked(pieces, r"(?:BRA|CALL\.REL).*?`\((\.L_x_\d+)\)")
 
 
 def _linked(pieces: list[str], branch: str) -> list[Instruction]:
@@ -76,9 +77,12 @@ def _linked(pieces: list[str], branch: str) -> list[Instruction]:
     for place, line in enumerate(written):
         goes, words = re.search(branch, line), line.split()
         sometimes = words[0].startswith("@")
+        # A condition may also come before the place: BRA.U UP1, `(.L_x_3)
+        asks = goes and "," in line[: goes.start(1)]
         name = words[1] if sometimes and len(words) > 1 else words[0]
         after = [labels[goes[1]]] if goes else []
-        if (sometimes or not (goes or name in LAST)) and place + 1 < len(written):
+        ends = name in LAST or (goes and not (asks or name.startswith("CALL")))
+        if (sometimes or not ends) and place + 1 < len(written):
             after.append(place + 1)
         found.append(Instruction(name, tuple(after)))
     return found
