@@ -436,7 +436,7 @@ def test_what_plays_changes_the_digest_of_the_package(
 
 
 def test_a_move_leaves_the_digest_of_the_package_alone(copied: Path) -> None:
-    """learners/exp3.py -> environment/other/softmax.py, and a module of the root into a folder."""
+    """A learner into a folder of another package, and a module of the root into a folder."""
     code.sources.cache_clear()
     first = code.sources()
     moves = {"learners.exp3": "environment.other.softmax", "trees": "engine.other.leaves"}

@@ -84,8 +84,8 @@ def dada(learner: Any, state: Any) -> tuple[Any, Any, Any]:
     """(DAda-Exp3 inside, its state, the witness's counts or None)."""
     fed = None
     while not isinstance(learner, jb.DAdaExp3):
-        fed = getattr(state, "fed", fed)
-        learner, state = learner.base, state.base
+        fed = state.fed if isinstance(state, WitnessState) else fed
+        learner, state = learner.base, (state if hasattr(state, "base") else state.fed).base
     return learner, state, fed
 
 
