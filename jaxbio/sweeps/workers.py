@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -109,12 +110,18 @@ def in_parallel(
         if shown is not None:
             shown.update(rounds)
 
+    begin = threading.Event()  # a thread that plays at once would keep the next from starting
+
     def play_one(task: T) -> tuple[T, Any]:
+        begin.wait()
         with as_set(here):
             return task, play(task, advance)
 
     with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(play_one, task) for task in tasks]
+        try:
+            futures = [pool.submit(play_one, task) for task in tasks]
+        finally:
+            begin.set()
         try:
             for future in as_completed(futures):
                 yield future.result()
