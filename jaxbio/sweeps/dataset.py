@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,13 @@ UNITS = {  # of axes and facts whose meaning is known
     "1": "run quantile states actions delta scale growth copies",
 }
 UNIT_OF = {name: unit for unit, names in UNITS.items() for name in names.split()}
+
+
+@cache
+def prepare() -> None:
+    """Load what `label` needs, which takes a while the first time."""
+    xr.Dataset(coords={"run": [0]})  # imports what xarray leaves to its first Dataset
+    surroundings()
 
 
 def label(

@@ -169,7 +169,8 @@ class _Team:
             with jax.default_device(device):
                 player_of(block, self.backend)
 
-        for _ in in_parallel(compile_one, tasks, self.workers):
+        # More than cores: while some wait for the compiler, the others prepare what it is to do.
+        for _ in in_parallel(compile_one, tasks, 2 * self.workers):
             pass
 
     def _play(self, number: int, device: Any, advance: Advance) -> None:
