@@ -21,7 +21,7 @@ from jaxbio.engine.backends.choice import boxes
 from jaxbio.engine.footprint import table_bytes
 from jaxbio.engine.sizing import ring_sizes
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
-from jaxbio.sweeps.sharing import Games, Once, Recipes, parts_of
+from jaxbio.sweeps.sharing import Games, Laws, Once, Recipes, parts_of
 
 # Dimensions and variables of the result; the facts of the learners are added to them.
 RESERVED = ("learner", "run", "round", "part", "quantile", "regret", "loss", "final_regret",
@@ -135,7 +135,7 @@ def make_grid(
         horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
     else:
         axes[HORIZON] = [checks.size("horizon", value, 1, MAX_HORIZON) for value in horizons]
-    build_env = _on_axes("environment", environment, axes)
+    build_env = _on_axes("environment", environment, axes, Laws())
     builders = {
         label: _on_axes(f"learner {label!r}", learner, axes)
         for label, learner in _checked_learners(learners).items()
@@ -300,9 +300,10 @@ class _Builder:
     """A callable of axes, or a fixed thing; built once per combination of the values it names."""
 
     def __init__(
-        self, what: str, build: Callable[..., Any], names: tuple[str, ...], axes: dict
+        self, what: str, build: Callable[..., Any], names: tuple[str, ...], axes: dict, share: Any
     ) -> None:
         self.what, self.build, self.names, self.axes = what, build, names, axes
+        self.share = share
         self.built: dict[tuple[int, ...], Any] = {}
 
     def __call__(self, where: dict[str, int]) -> Any:
@@ -310,16 +311,23 @@ class _Builder:
         if key not in self.built:
             values = {name: self.axes[name][where[name]] for name in self.names}
             try:
-                self.built[key] = self.build(**values)
+                self.built[key] = self.share(self.build(**values))
             except Exception as error:
                 error.add_note(self.what + _at(values))
                 raise
         return self.built[key]
 
 
-def _on_axes(what: str, thing: Any, axes: dict[str, list[Any]]) -> _Builder:
+def _itself(thing: Any) -> Any:
+    return thing
+
+
+def _on_axes(
+    what: str, thing: Any, axes: dict[str, list[Any]], share: Callable[[Any], Any] = _itself
+) -> _Builder:
+    """share: makes one that has parts of those before it of one that was built."""
     if isinstance(thing, Environment) or hasattr(thing, "learn"):
-        return _Builder(what, lambda: thing, (), axes)
+        return _Builder(what, lambda: thing, (), axes, share)
     if not callable(thing):
         raise TypeError(f"{what} must be one, or a function of axes, but got {checks.shown(thing)}")
     try:
@@ -334,7 +342,7 @@ def _on_axes(what: str, thing: Any, axes: dict[str, list[Any]]) -> _Builder:
             raise ValueError(
                 f"{what} asks for {parameter.name!r}, but the axes are {', '.join(axes) or 'none'}"
             )
-    return _Builder(what, thing, tuple(p.name for p in parameters if p.name in axes), axes)
+    return _Builder(what, thing, tuple(p.name for p in parameters if p.name in axes), axes, share)
 
 
 class _Check:

@@ -19,6 +19,8 @@ from jaxbio.engine.sizing import common_sizes, sizes_for
 from jaxbio.environment.environment import Environment
 from jaxbio.trees import as_arrays, with_fields
 
+NUMBERS = {int, float, bool}
+
 
 class Once:
     """A function of a thing that is asked once for each, however often it comes."""
@@ -44,6 +46,22 @@ def is_plain(env: Any) -> bool:
 def parts_of(thing: Any) -> tuple[Any, ...]:
     """What several environments may share, or the thing itself."""
     return (thing.mapping, thing.losses, thing.delays) if is_plain(thing) else (thing,)
+
+
+class Laws:
+    """Puts one law of delays in place of all equal ones: what is asked of it is asked once."""
+
+    def __init__(self) -> None:
+        self.first: dict[Any, Any] = {}
+
+    def __call__(self, env: Any) -> Any:
+        """The same environment, with a law that others have too where that is made of numbers."""
+        numbers = getattr(env.delays, "__dict__", None) if is_plain(env) else None
+        if not numbers or not NUMBERS.issuperset(map(type, numbers.values())):
+            return env
+        # The text of a number tells 0.0 from -0.0, and 1 from 1.0 and True.
+        law = self.first.setdefault((type(env.delays), str(numbers)), env.delays)
+        return env if law is env.delays else with_fields(env, delays=law)
 
 
 class Recipe(NamedTuple):

@@ -176,6 +176,23 @@ class Uses(jb.UCB1):
     number: Any = 0.5
 
 
+def test_equal_laws_of_delays_become_one_law() -> None:
+    """Those that a law of numbers cannot be told from, and no others."""
+
+    def law(kind: str, number: int) -> jb.Environment:
+        scale = {"zero": 0.0, "below": -0.0, "one": 1.0 + number - number}[kind]
+        return jb.make_environment("paper-utility", delays=jb.LaplaceDelay(20, scale))
+
+    axes = {"kind": ["zero", "below", "one"], "number": [1, 2, 3]}
+    grid = make_grid(law, {"metabio": metabio(0.1)}, axes, 50)
+    laws = {id(one.env.delays): one.env.delays for one in grid.settings}
+    assert sorted(str(law.scale) for law in laws.values()) == ["-0.0", "0.0", "1.0"]
+    for one in grid.settings:
+        wanted = law(**one.values)
+        assert str(one.env.delays) == str(wanted.delays)
+        assert one.env.mapping is wanted.mapping  # what else is shared stays so
+
+
 def test_arrays_of_shared_parts_cannot_be_changed() -> None:
     for name in ("paper-utility", "paper-stochastic", "paper-adversarial"):
         one, two = jb.make_environment(name), jb.make_environment(name, delays=jb.FixedDelay(3))
