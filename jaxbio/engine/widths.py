@@ -7,6 +7,7 @@ from jaxbio.engine.backends.layout import WIDTH
 from jaxbio.engine.player import ROUNDS_PER_CALL
 
 ROUNDS_OF_A_BLOCK = 1 << 22  # of all its runs: some 20 ms of play, so that a call costs nothing
+EVEN = 4  # blocks of a sweep are a multiple of so many: no worker is idle in the last turn
 LONG = 2 * WIDTH  # runs of a block whose games take many calls
 BLOCK_BYTES = 1 << 28  # what a block carries, and its stacked tables, stay below this
 DEVICE_BYTES = 1 << 32  # the same on a GPU, where runs are threads:
@@ -47,13 +48,17 @@ def shared_out(runs: int, most: int, workers: int) -> int:
 
 def side_by_side(runs: int, horizon: int, carried: int, backend: str | None) -> int:
     """Runs of a block of a sweep that has so many: a measured default. It leaves work for a second
-    worker where there are runs enough (on a GPU, where half of them fill it), but how many workers
-    there are does not count, so that a store can move to another machine.
+    worker where there are runs enough (on a GPU, where half of them fill it), and as much for every
+    one of two or four. How many workers there are does not count, so that a store can move to
+    another machine.
     """
-    half = stepped(-(-runs // 2))
+    most = widest(horizon, carried, backend)
+    blocks = -(-runs // most)
+    even = EVEN * -(-blocks // EVEN) if blocks > 2 else 2
+    own = stepped(-(-runs // even))
     if platform() != "cpu":
-        half = min(max(half, FILLING), stepped(runs))
-    return min(half, widest(horizon, carried, backend))
+        own = min(max(own, FILLING), stepped(runs))
+    return min(own, most)
 
 
 def of_several(width: int, runs: int, tables: int) -> int:
