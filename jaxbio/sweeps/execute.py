@@ -17,7 +17,6 @@ from jaxbio.engine.player import (
     Progress,
     compile_player,
     play_block,
-    stack,
     stops_of,
 )
 from jaxbio.engine.round import Curve
@@ -226,8 +225,7 @@ class _Between:
 
 def player_of(block: Block, backend: str | None) -> Player:
     """What plays a block, compiled once for all that are alike."""
-    return compile_player(stack(block.games[:1]) if block.stacked else block.games[0],
-                          block.stacked, backend)  # fmt: skip
+    return compile_player(block.games[0], block.stacked, backend)
 
 
 def _play_one(player: Player, block: Block, job: Job, number: int, between: _Between) -> Played:
