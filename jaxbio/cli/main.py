@@ -12,26 +12,32 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 import shtab
 
 from jaxbio import __version__
-from jaxbio.cli import bench, bounds, doctor, listing, run, starting, sweep_file, tuning
+from jaxbio.cli import starting
 from jaxbio.studies import outputs
-from jaxbio.studies.advise import command as advise
-from jaxbio.studies.beyond import command as beyond
-from jaxbio.studies.guarantees import command as guarantees
-from jaxbio.studies.paper import command as paper
-from jaxbio.studies.phase import command as phase
-from jaxbio.studies.rates import command as rates
-from jaxbio.studies.regimes import command as regimes
 
-COMMANDS = (  # in the order of the help; each adds itself
-    listing, run, paper, sweep_file, tuning, bounds, advise, phase, regimes, beyond, guarantees,
-    rates, bench, doctor,
-)  # fmt: skip
+COMMANDS = (  # in the order of the help: modules, each of which adds its command
+    "cli.listing",
+    "cli.run",
+    "studies.paper.command",
+    "cli.sweep_file",
+    "cli.tuning",
+    "cli.bounds",
+    "studies.advise.command",
+    "studies.phase.command",
+    "studies.regimes.command",
+    "studies.beyond.command",
+    "studies.guarantees.command",
+    "studies.rates.command",
+    "cli.bench",
+    "cli.doctor",
+)
 USAGE, INTERRUPTED, UNREAD = 2, 130, 141
 EXPECTED = (ValueError, TypeError, MemoryError, OSError, RuntimeError)
 LONGEST = 500  # letters of what the parser says
@@ -123,8 +129,8 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=f"jaxbio {__version__}")
     shtab.add_argument_to(whole, "--print-completion", help="print a shell's completion script")
     commands = whole.add_subparsers(required=True, metavar="command")
-    for one in COMMANDS:
-        one.add(commands)
+    for name in COMMANDS:
+        import_module(f"jaxbio.{name}").add(commands)
     return whole
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jax import lax
@@ -81,6 +81,41 @@ def _put_apart(a: Arrays, x: np.ndarray, new: np.ndarray, where: Any, made: Any)
     return small(x.shape, flat)
 
 
+class _Window(NamedTuple):
+    """What a gather reads, or a scatter writes, for each of its indices.
+
+    own: dimensions of what is read or written that are the window's; removed: those of the array
+    that the window has not; batching: pairs of dimensions, of the array and of the indices; starts:
+    the dimensions of the array for which there is an index; sizes: of the window; looks: does it
+    matter whether it lies inside?
+    """
+
+    own: tuple[int, ...]
+    removed: set[int]
+    batching: list[tuple[int, int]]
+    starts: tuple[int, ...]
+    sizes: Any
+    looks: bool
+
+    def place(self, a: Arrays, shape: Any, indices: Array, index: Index) -> tuple[Index, Value]:
+        """The entry of the array for one of what is read or written, and: is the window inside?"""
+        batch = [i for d, i in enumerate(index) if d not in self.own]
+        kept = [d for d in range(len(shape)) if d not in self.removed]
+        places: list[Value] = [a.number(0)] * len(shape)
+        inside = a.b.constant(True, BOOL)
+        for d, other in self.batching:
+            places[d] = batch[other]
+        for k, d in enumerate(self.starts):
+            start = a.at(indices, (*batch, a.number(k)))
+            highest = shape[d] - self.sizes[d]
+            places[d] = a.clamped(start, highest)
+            if self.looks:
+                inside = a.b.emit("and", inside, _is_inside(a, start, highest))
+        for d, own in zip(kept, self.own, strict=True):
+            places[d] = a.b.emit("add", places[d], index[own])
+        return tuple(places), inside
+
+
 def gather(a: Arrays, eqn: Any, x: Array, indices: Array) -> list[Array]:
     how, out = eqn.params["dimension_numbers"], eqn.outvars[0].aval
     sizes, mode = eqn.params["slice_sizes"], eqn.params["mode"]
@@ -88,27 +123,14 @@ def gather(a: Arrays, eqn: Any, x: Array, indices: Array) -> list[Array]:
         raise ValueError(f"mode {mode}")
     fills, filling = mode == Mode.FILL_OR_DROP, _filling(eqn, np.dtype(out.dtype))
     removed = {*how.collapsed_slice_dims, *how.operand_batching_dims}
-    kept = [d for d in range(len(x.shape)) if d not in removed]
+    batching = zip(how.operand_batching_dims, how.start_indices_batching_dims, strict=True)
+    window = _Window(how.offset_dims, removed, list(batching), how.start_index_map, sizes, fills)
     x = a.cheap(x) if math.prod(out.shape) > math.prod(x.shape) else x
     indices = indices if is_small(out.shape) else a.for_loops(indices)
 
     def at(index: Index) -> Value:
-        batch = [i for d, i in enumerate(index) if d not in how.offset_dims]
-        offsets = dict(zip(kept, (index[d] for d in how.offset_dims), strict=True))
-        places: list[Value] = [a.number(0)] * len(x.shape)
-        inside = a.b.constant(True, BOOL)
-        for d, other in zip(
-            how.operand_batching_dims, how.start_indices_batching_dims, strict=True
-        ):
-            places[d] = batch[other]
-        for k, d in enumerate(how.start_index_map):
-            start = a.at(indices, (*batch, a.number(k)))
-            highest = x.shape[d] - sizes[d]
-            places[d] = a.clamped(start, highest)
-            inside = a.b.emit("and", inside, _is_inside(a, start, highest)) if fills else inside
-        for d, offset in offsets.items():
-            places[d] = a.b.emit("add", places[d], offset)
-        value = a.at(x, tuple(places))
+        places, inside = window.place(a, x.shape, indices, index)
+        value = a.at(x, places)
         if not fills:
             return value
         return a.b.emit("select", inside, value, a.b.constant(filling, out.dtype))
@@ -146,27 +168,16 @@ def scatter(a: Arrays, eqn: Any, x: Array, indices: Array, updates: Array) -> li
     if name == "scatter" and eqn.params["update_jaxpr"] is not None:
         raise ValueError("of a function")  # x.at[i].apply
     removed = {*how.inserted_window_dims, *how.operand_batching_dims}
-    kept = [d for d in range(len(x.shape)) if d not in removed]
-    window = {d: updates.shape[u] for d, u in zip(kept, how.update_window_dims, strict=True)}
+    batching = zip(how.operand_batching_dims, how.scatter_indices_batching_dims, strict=True)
+    own = iter(how.update_window_dims)
+    sizes = [1 if d in removed else updates.shape[next(own)] for d in range(len(x.shape))]
+    starts = how.scatter_dims_to_operand_dims
+    window = _Window(
+        how.update_window_dims, removed, list(batching), starts, sizes, mode != Mode.CLIP
+    )
 
     def parts(index: Index) -> tuple[Index, Value]:
-        batch = [i for d, i in enumerate(index) if d not in how.update_window_dims]
-        offsets = dict(zip(kept, (index[d] for d in how.update_window_dims), strict=True))
-        places: list[Value] = [a.number(0)] * len(x.shape)
-        inside = a.b.constant(True, BOOL)
-        for d, other in zip(
-            how.operand_batching_dims, how.scatter_indices_batching_dims, strict=True
-        ):
-            places[d] = batch[other]
-        for k, d in enumerate(how.scatter_dims_to_operand_dims):
-            start = a.at(indices, (*batch, a.number(k)))
-            highest = x.shape[d] - window.get(d, 1)
-            places[d] = a.clamped(start, highest)
-            if mode != Mode.CLIP:
-                inside = a.b.emit("and", inside, _is_inside(a, start, highest))
-        for d, offset in offsets.items():
-            places[d] = a.b.emit("add", places[d], offset)
-        return tuple(places), inside
+        return window.place(a, x.shape, indices, index)
 
     def made(index: Index, new: Value, old: Value) -> Value:
         new = new if name == "scatter" else combine(a.b, name, old, new)

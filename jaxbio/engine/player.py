@@ -99,8 +99,9 @@ class Player(NamedTuple):
 def compile_player(
     tree: Any, stacked: bool = False, backend: str | None = None, rules: Rules = GAME
 ) -> Player:
-    """The player of games like this (stacked: leaves [..., runs]), made once for all of them."""
-    tree = jax.tree.map(lambda x: x[..., 0], tree) if stacked else tree
+    """The player of games like this one, made once for all of them. stacked: runs of a block bring
+    games of their own.
+    """
     key = (signature(tree), stacked, backend, id(rules))
     with _lock:
         player = _players.get(key)
@@ -172,7 +173,8 @@ def play_block(
     crowded = _crowded(played)
     while crowded.any() and 2 * game.lanes <= ring.MAX_LANES:
         game = dataclasses.replace(game, lanes=2 * game.lanes)
-        player = compile_player(game, player.stacked, player.backend)
+        one = jax.tree.map(lambda x: x[..., 0], game) if player.stacked else game
+        player = compile_player(one, player.stacked, player.backend)
         again = play_once(player, game, keys, stops, lambda rounds: advance(0))
         curve = jax.tree.map(partial(np.where, crowded), again.curve, played.curve)
         info = {name: fact.copy() for name, fact in played.info.items()}

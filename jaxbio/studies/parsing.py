@@ -11,6 +11,7 @@ from typing import Any
 import shtab
 
 from jaxbio import checks
+from jaxbio.environment.delays import DELAYS
 from jaxbio.environment.instances import ENVIRONMENTS
 from jaxbio.studies.families import FAMILIES, GETS, SIGNATURE
 from jaxbio.studies.paper.experiment import Options
@@ -103,7 +104,8 @@ def environment(made: argparse.ArgumentParser, usual: str | None = None, more: s
             "--environment", metavar="NAME", default=usual, help=f"({usual})", **known
         )
     made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
-    made.add_argument("--delay", help=f"50, laplace:50,25, geometric:20 or uniform:0,100{more}")
+    laws = ", ".join(DELAYS)
+    made.add_argument("--delay", help=f"50, or laplace:50,25 and the like ({laws}){more}")
 
 
 def fixed(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:

@@ -11,18 +11,11 @@ from typing import Any
 
 from jaxbio import checks
 from jaxbio.engine.code.fingerprint import digest, parts
-from jaxbio.environment.delays import FixedDelay, GeometricDelay, LaplaceDelay, UniformDelay
+from jaxbio.environment.delays import DELAYS
 from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
 from jaxbio.learners.registry import make_learner
 from jaxbio.studies.families import FAMILIES
-
-DELAYS: dict[str, Callable[..., Any]] = {
-    "fixed": FixedDelay,
-    "laplace": LaplaceDelay,
-    "geometric": GeometricDelay,
-    "uniform": UniformDelay,
-}
 
 
 @contextmanager

@@ -85,12 +85,6 @@ def _distributed() -> Any:
     return distributed
 
 
-def _dask() -> Any:
-    import dask
-
-    return dask
-
-
 def _first(error: BaseException) -> str:
     """The first line of what an error says."""
     return next(iter(str(error).splitlines()), type(error).__name__)
@@ -149,6 +143,8 @@ class _Flight:
         return max(0, self.most - len(self.sent))
 
     def send(self, number: int) -> None:
+        from dask import config
+
         block = self.blocks[number]
         try:
             if block.group not in self.forms:
@@ -159,7 +155,7 @@ class _Flight:
             raise
         again = f"-{self.again[number]}" if number in self.again else ""
         name = _name(block, number, len(self.blocks), self.job)
-        with _dask().config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
             future = self.client.submit(
                 play_task, self.here, self.forms[block.group], task,
                 key=f"{name}-{self.token}{again}", retries=RETRIES, pure=False,
@@ -290,14 +286,18 @@ def play_task(here: Here, form: Form, task: bytes) -> Landed | Refused:
     """A block, played in the thread that calls, on the default device."""
     reasons = differing(here)
     if reasons:
-        return Refused(_address(), reasons)
+        return Refused(getattr(_worker(), "address", "no address"), reasons)
     with as_set(here.jax):
         try:
             structure, block = unpacked(form, task)
         except OtherCode as error:
-            return Refused(_address(), [f"it imports other code for one of {error}"])
+            return Refused(
+                getattr(_worker(), "address", "no address"),
+                [f"it imports other code for one of {error}"],
+            )
         with _compiling:  # once, though several threads ask for it
-            player = compile_player(block.first(structure), block.places is not None, block.backend)
+            game = structure.unflatten(block.numbers[0])
+            player = compile_player(game, block.places is not None, block.backend)
         game, stops = block.game(structure), stops_of(block.points)
         played = play_block(player, game, block.keys, stops, _until_cancelled())
         return land(played, player.name, block.members, block.points, block.keep)
@@ -306,22 +306,18 @@ def play_task(here: Here, form: Form, task: bytes) -> Landed | Refused:
 _compiling = threading.Lock()
 
 
-def _address() -> str:
+def _worker() -> Any:
+    """Of this thread; None outside of a task."""
     from distributed import get_worker
 
-    try:
-        return get_worker().address
-    except ValueError:  # not in a task
-        return "no address"
+    with suppress(ValueError):
+        return get_worker()
 
 
 def _until_cancelled() -> Callable[[int], None]:
     """Called between two stretches: ends a task that nobody waits for any more."""
-    from distributed import get_worker
-
-    try:
-        worker = get_worker()
-    except ValueError:  # not in a task
+    worker = _worker()
+    if worker is None:
         return lambda rounds: None
     key = worker.get_current_task()
 

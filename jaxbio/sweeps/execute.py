@@ -17,12 +17,11 @@ from jaxbio.engine.player import (
     Progress,
     compile_player,
     play_block,
-    stack,
     stops_of,
 )
-from jaxbio.engine.round import Curve
 from jaxbio.storage.store import Store
 from jaxbio.sweeps import cluster
+from jaxbio.sweeps.checkpoint import arrays_of, progress_of
 from jaxbio.sweeps.landing import Arrays, Landed, land, points_of, problem, rounds_of
 from jaxbio.sweeps.plan import Block, Job, game_of_block
 from jaxbio.sweeps.workers import Advance, OutOfTime, bar, in_parallel
@@ -218,7 +217,7 @@ class _Between:
         """Keep the block's state, if it is time to; end here where that is wanted."""
         assert self.store is not None
         if self.stop or time.monotonic() - self.saved >= self.every:
-            self.store.save_progress(self.number, _arrays_of(progress))
+            self.store.save_progress(self.number, arrays_of(progress))
             self.saved = time.monotonic()
         if self.stop:
             raise self.stop
@@ -226,8 +225,7 @@ class _Between:
 
 def player_of(block: Block, backend: str | None) -> Player:
     """What plays a block, compiled once for all that are alike."""
-    return compile_player(stack(block.games[:1]) if block.stacked else block.games[0],
-                          block.stacked, backend)  # fmt: skip
+    return compile_player(block.games[0], block.stacked, backend)
 
 
 def _play_one(player: Player, block: Block, job: Job, number: int, between: _Between) -> Played:
@@ -235,46 +233,8 @@ def _play_one(player: Player, block: Block, job: Job, number: int, between: _Bet
     keys = job.keys(block.members)
     resume, save = None, None
     if between.store is not None:
-        resume = _load_progress(between.store, number, player, len(block.members))
+        resume = progress_of(between.store, number, player, len(block.members))
         save = between.save
     if resume is not None:
         between.tally.resumed(number, resume.last * len(block.members))
     return play_block(player, game_of_block(block), keys, stops, between.count, resume, save)
-
-
-# --- the state of a block on its way
-
-
-def _arrays_of(progress: Progress) -> Arrays:
-    leaves = jax.tree.leaves(progress.state)
-    arrays = {f"state.{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-    arrays["last"] = np.array(progress.last)
-    for name in Curve._fields:
-        pieces = [getattr(piece, name) for piece in progress.pieces]
-        arrays[f"curve.{name}"] = np.concatenate(pieces) if pieces else np.empty((0, 0), np.float32)
-    return arrays
-
-
-def _load_progress(store: Store, number: int, player: Player, runs: int) -> Progress | None:
-    arrays = store.load_progress(number)
-    if arrays is None:
-        return None
-    wanted = player.machine.state_types(runs)
-    leaves, structure = jax.tree.flatten(wanted)
-    expected = {f"state.{i}": _type(leaf) for i, leaf in enumerate(leaves)}
-    found = {name: _type(leaf) for name, leaf in arrays.items() if name.startswith("state.")}
-    needed = {"last", *(f"curve.{name}" for name in Curve._fields)}
-    if found != expected or not needed <= set(arrays):
-        raise ValueError(
-            f"{store.progress_file(number)} is the state of another program "
-            f"({len(found)} arrays, not the {len(expected)} of this one, or of other sizes): "
-            "delete it and call again, and the block will be played from its first round"
-        )
-    state = structure.unflatten([player.machine.restored(arrays[name]) for name in expected])
-    pieces: Any = {name: arrays[f"curve.{name}"] for name in Curve._fields}
-    curve = Curve(**pieces)
-    return Progress(int(arrays["last"]), state, [curve] if curve.regret.size else [])
-
-
-def _type(leaf: Any) -> tuple[Any, str]:
-    return tuple(leaf.shape), str(leaf.dtype)

@@ -56,11 +56,6 @@ class Task:
         games = [structure.unflatten(numbers) for numbers in self.numbers]
         return games[0] if self.places is None else stack([games[i] for i in self.places])
 
-    def first(self, structure: Any) -> Any:
-        """As `compile_player` wants it."""
-        game = structure.unflatten(self.numbers[0])
-        return game if self.places is None else stack([game])
-
 
 def form_of(game: Any) -> Form:
     """Raises TypeError where something in it cannot be sent."""

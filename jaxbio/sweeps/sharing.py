@@ -8,7 +8,7 @@ however many settings have it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,24 +78,14 @@ class Recipe(NamedTuple):
         return with_fields(game, learner=self.learner)
 
 
-class Recipes(Sequence[Game]):
+class Recipes:
     """Games that are put together when they are asked for: there may be very many."""
 
     def __init__(self, recipes: list[Recipe]) -> None:
         self.recipes = recipes
 
-    def __len__(self) -> int:
-        return len(self.recipes)
-
-    @overload
-    def __getitem__(self, place: int) -> Game: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Recipes: ...
-
-    def __getitem__(self, place: int | slice) -> Game | Recipes:
-        found = self.recipes[place]
-        return found.made() if isinstance(found, Recipe) else Recipes(found)
+    def __getitem__(self, place: int) -> Game:
+        return self.recipes[place].made()
 
     def stacked(self) -> Game:
         """`stack` of them all; what they share is looked at once."""

@@ -403,7 +403,7 @@ def test_games_side_by_side_are_those_played_alone(name: str, backend: str) -> N
         make_game(env, learner, HORIZON, *sizes, library=np, late=late) for env, learner in pairs
     ]
     game = player.stack([one for one in games for _ in range(runs)])
-    machine = player.compile_player(game, stacked=True, backend=backend)
+    machine = player.compile_player(games[0], stacked=True, backend=backend)
     keys = np.tile(rng.run_keys(SEED, np.arange(runs)), len(games))
     side = player.play_block(machine, game, keys, np.array(POINTS, np.int32), lambda _: None)
     assert not side.info["overflow"].any()

@@ -13,13 +13,14 @@ from jaxbio.engine.game_program import GameProgram
 from jaxbio.engine.program import RUN, Region, Switch, Value, inner_regions, live_values
 
 ALIGNED = "alignstack(64)"
+ROW = ir.Constant(I64, WORD * WIDTH)  # bytes of a number of every run of a vector
 
 
 def module_of(program: GameProgram) -> tuple[str, Layout]:
     """LLVM's text of a program: a function for each part, and `play`, which calls them."""
     module, layout = ir.Module("jaxbio"), Layout(program)
     tables = {memory: _table(module, i, data) for i, (memory, data) in enumerate(program.tables)}
-    carried = program.carry.scalars
+    kinds = _kinds(program)
 
     def part(name: str, extra: list[Any]) -> tuple[ir.Function, Emitter]:
         kind = ir.FunctionType(VOID, [POINTER, POINTER, POINTER, POINTER, *extra])
@@ -33,38 +34,25 @@ def module_of(program: GameProgram) -> tuple[str, Layout]:
         emitter.live = live_values(program.parts[name])
         return function, emitter
 
-    def keep(emitter: Emitter, values: Any) -> None:
-        """Write the scalars of the carry."""
-        for place, (value, (_, _, dtype)) in enumerate(zip(values, carried, strict=True)):
-            where = emitter.address(emitter.state, place * WORD * WIDTH)
-            emitter.write(where, emitter.vector(value), dtype)
+    def whole(name: str, kept: int, dtypes: Any = None) -> ir.Function:
+        """A part whose first results are the scalars of the carry. dtypes: of the others, if there
+        may be any; the function is told where they go, and how many bytes they are apart.
+        """
+        function, emitter = part(name, [] if dtypes is None else [POINTER, I64])
+        emitter.region(program.parts[name])
+        results = [emitter.vector(value) for value in program.parts[name].results]
+        _write(emitter, emitter.state, ROW, results[:kept], kinds[:kept])
+        if dtypes is not None:
+            base, apart = function.args[4:]
+            _write(emitter, base, apart, results[kept:], dtypes)
+        emitter.b.ret_void()
+        return function
 
-    def put_out(emitter: Emitter, values: Any, dtypes: Any) -> None:
-        """Write results: the bytes from one to the next are given."""
-        base, stride = emitter.function.args[4:]
-        for place, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
-            offset = emitter.b.mul(stride, ir.Constant(I64, place))
-            emitter.write(emitter.address(base, offset), emitter.vector(value), dtype)
-
-    functions = {}
-    functions["begin"], emitter = part("begin", [])
-    emitter.region(program.parts["begin"])
-    keep(emitter, program.parts["begin"].results)
-    emitter.b.ret_void()
-
-    functions["take"], emitter = part("take", [POINTER, I64])
-    emitter.region(program.parts["take"])
-    results = program.parts["take"].results
-    put_out(emitter, results[len(carried) :], program.outputs)
-    keep(emitter, results[: len(carried)])
-    emitter.b.ret_void()
-
-    functions["summary"], emitter = part("summary", [POINTER, I64])
-    emitter.region(program.parts["summary"])
-    results = program.parts["summary"].results
-    put_out(emitter, results, program.facts)
-    emitter.b.ret_void()
-
+    functions = {
+        "begin": whole("begin", len(kinds)),
+        "take": whole("take", len(kinds), program.outputs),
+        "summary": whole("summary", 0, program.facts),
+    }
     functions["round"], emitter = part("round", [I32, I32])
     _rounds(program, emitter)
     _play(module, program, layout, functions)
@@ -98,12 +86,12 @@ def _rounds(program: GameProgram, emitter: Emitter) -> None:
     in between the operations of the round before: a processor that waits for one does the other.
     """
     b, function = emitter.b, emitter.function
-    carried, rates = program.carry.scalars, program.carry.rates
+    rates = program.carry.rates
     first, last = function.args[4:]
     row, region = WORD * WIDTH, program.parts["round"]
     start = [
         emitter.read(emitter.address(emitter.state, place * row), dtype, rate == RUN)
-        for place, ((_, _, dtype), rate) in enumerate(zip(carried, rates, strict=True))
+        for place, (dtype, rate) in enumerate(zip(_kinds(program), rates, strict=True))
     ]
     params = _params(program)
     for value in params["number"] + params["key"]:
@@ -165,10 +153,22 @@ def _rounds(program: GameProgram, emitter: Emitter) -> None:
         phi.add_incoming(value, b.block)
     b.branch(head)
     b.position_at_end(after)
-    for place, (phi, (_, _, dtype)) in enumerate(zip(phis, carried, strict=False)):
-        phi = phi if rates[place] == RUN else emitter.spread(phi)
-        emitter.write(emitter.address(emitter.state, place * row), phi, dtype)
+    pairs = zip(phis, rates, strict=False)
+    last_ones = [phi if rate == RUN else emitter.spread(phi) for phi, rate in pairs]
+    _write(emitter, emitter.state, ROW, last_ones, _kinds(program))
     b.ret_void()
+
+
+def _kinds(program: GameProgram) -> list[np.dtype]:
+    """The types of the scalars of the carry."""
+    return [dtype for _, _, dtype in program.carry.scalars]
+
+
+def _write(emitter: Emitter, base: Any, apart: Any, values: list[Any], dtypes: Any) -> None:
+    """Write vectors, so many bytes from one to the next."""
+    for place, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
+        offset = emitter.b.mul(apart, ir.Constant(I64, place))
+        emitter.write(emitter.address(base, offset), value, dtype)
 
 
 def _ahead(region: Region, live: set[int]) -> tuple[set[int], list[Value]]:

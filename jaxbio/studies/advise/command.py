@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbio.environment.delays import FixedDelay, TableDelay
+from jaxbio.environment.delays import DELAYS, FixedDelay, TableDelay
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.advise.study import Advice, advise
 from jaxbio.studies.families import FAMILIES
@@ -96,7 +96,7 @@ def written(law: Any) -> str:
     if isinstance(law, TableDelay):
         table = np.asarray(law.delays)
         return f"from a table of {table.size:,} (mean {table.mean():,.1f}, most {table.max():,})"
-    kinds = {law: kind for kind, law in specs.DELAYS.items()}
+    kinds = {law: kind for kind, law in DELAYS.items()}
     if type(law) not in kinds:
         return f"of the law {type(law).__name__}"
     numbers = ",".join(f"{getattr(law, field.name):.10g}" for field in dataclasses.fields(law))
