@@ -56,7 +56,7 @@ def _types(structure: Any, shapes: tuple[Any, ...], dtype: Any, code: Any) -> Ty
         state = learner.init(known)
         keys[:] = [_generator(leaf) for leaf in jax.tree.leaves(state)]
         ticket = pair(learner, "act", learner.act(state, jnp.int32(1), u))[1]
-        return stored(learner, state), _of_numbers(learner, ticket)
+        return stored(learner, state), _of_numbers(learner, "act", ticket)
 
     with traced(structure):
         state, ticket = jax.eval_shape(begin_and_act, learner, known, u)
@@ -69,12 +69,12 @@ def _types(structure: Any, shapes: tuple[Any, ...], dtype: Any, code: Any) -> Ty
     return Types(state, tuple(keys), ticket)
 
 
-def _of_numbers(learner: Any, ticket: Any) -> Any:
+def _of_numbers(learner: Any, method: str, ticket: Any) -> Any:
     """A ticket, refused where JAX cannot carry what it is made of."""
     for leaf in jax.tree.leaves(ticket):
         if _dtype(leaf) == np.dtype(object):
             raise TypeError(
-                f"the ticket of {_name(learner)} must be made of scalars, but act handed out "
+                f"the ticket of {_name(learner)} must be made of scalars, but {method} handed out "
                 f"{leaf!r}"
             )
     return ticket
@@ -82,14 +82,19 @@ def _of_numbers(learner: Any, ticket: Any) -> Any:
 
 def _dtype(leaf: Any) -> Any:
     """Of a number or an array; that of objects where it is neither, or needs more than 32 bits."""
+    if not jax.tree_util.all_leaves([leaf]):  # a list, which JAX would make an array of
+        return np.dtype(object)
     try:
         return jnp.asarray(leaf).dtype
     except (TypeError, ValueError, OverflowError):
         return np.dtype(object)
 
 
-def stored(learner: Any, state: State) -> State:
-    """A learner's state as a loop carries it: arrays, the words of a key in place of the key."""
+def stored(learner: Any, state: State, method: str = "init") -> State:
+    """A learner's state as a loop carries it: arrays, the words of a key in place of the key.
+
+    method: that it comes from.
+    """
 
     def convert(path: Any, leaf: Any) -> Any:
         if _generator(leaf) is not None:
@@ -97,8 +102,8 @@ def stored(learner: Any, state: State) -> State:
         dtype = _dtype(leaf)
         if not (jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_):
             raise TypeError(
-                f"the state of {_name(learner)} must be made of numbers and arrays, but init gave "
-                f"{leaf!r} at {jax.tree_util.keystr(path) or 'its root'}"
+                f"the state of {_name(learner)} must be made of numbers and arrays, but {method} "
+                f"gave {leaf!r} at {jax.tree_util.keystr(path) or 'its root'}"
             )
         # Not of a weak type, which a Python number has: what is carried would change its type.
         return jnp.asarray(leaf).astype(dtype)
@@ -120,7 +125,7 @@ def restored(types: Types, state: State) -> State:
 
 def checked_state(learner: Any, state: State, before: State) -> State:
     """What `learn` returned, stored: the types are those that the round began with."""
-    after = stored(learner, state)
+    after = stored(learner, state, "learn")
     old, new = (jax.tree_util.tree_flatten_with_path(tree)[0] for tree in (before, after))
     if jax.tree.structure(before) != jax.tree.structure(after):
         raise TypeError(
@@ -148,6 +153,7 @@ def checked_ticket(learner: Any, ticket: Any, template: Any) -> Any:
     def types(tree: Any) -> Any:
         return jax.tree.map(lambda x: (jnp.shape(x), jnp.result_type(x)), tree)
 
+    ticket = _of_numbers(learner, "learn", ticket)
     if jax.tree.flatten(types(ticket)) != jax.tree.flatten(types(template)):
         raise TypeError(
             f"learn of {_name(learner)} must return a ticket like the one act handed out, but act "

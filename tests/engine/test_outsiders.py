@@ -475,7 +475,8 @@ def test_an_outsiders_runs_do_not_depend_on_their_number(name: str) -> None:
         np.testing.assert_array_equal(fact, many.info[what][:RUNS], err_msg=what)
 
 
-@pytest.mark.parametrize("name", FLAT)
+@pytest.mark.filterwarnings(BY_VMAP)
+@pytest.mark.parametrize("name", LEARNERS)
 def test_an_outsiders_learner_plays_in_a_sweep_of_several_games(name: str) -> None:
     """Side by side, each run with numbers of its own."""
 
@@ -486,21 +487,32 @@ def test_an_outsiders_learner_plays_in_a_sweep_of_several_games(name: str) -> No
         environment, {"one": LEARNERS[name]}, {"delay": [3, 7]}, horizon=HORIZON, runs=RUNS,
         rounds=HORIZON, progress=False,
     )  # fmt: skip
-    assert data.attrs["backend"] == "llvm"
+    assert data.attrs["backend"] == ("llvm" if name in FLAT else "vmap")
     alone = played(name, "uniform", None)
     cell = data.sel(learner="one", delay=7)
     np.testing.assert_array_equal(cell.loss, alone.loss)
     np.testing.assert_array_equal(cell.regret, alone.regret)
+    for fact, values in alone.info.items():
+        np.testing.assert_array_equal(cell[fact], values, err_msg=fact)
 
 
 @pytest.mark.filterwarnings(BY_VMAP)
 @pytest.mark.parametrize("name", ["Switching", "Sorting", "BareScalar", "Keys"])
 def test_outsiders_play_in_float64(name: str) -> None:
+    """In a sweep too, whose threads are not the one that was told so."""
     with jax.enable_x64(True):
         rolled_out.cache_clear()
         result = played(name, "uniform", None)
+        data = jb.sweep(
+            world(DELAYS["uniform"]), {"one": LEARNERS[name]}, {}, horizon=HORIZON, runs=RUNS,
+            rounds=HORIZON, progress=False,
+        )  # fmt: skip
         expected = rolled_out(name, "uniform")
         rolled_out.cache_clear()
     assert result.loss.dtype == np.float64
     assert expected[0].dtype == np.float64
     assert_alike(result, expected)
+    np.testing.assert_array_equal(data.loss[0], result.loss)
+    np.testing.assert_array_equal(data.regret[0], result.regret)
+    for fact, values in result.info.items():
+        np.testing.assert_array_equal(data[fact][0], values, err_msg=fact)

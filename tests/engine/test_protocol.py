@@ -268,6 +268,27 @@ class NoAction(Uniform):
 
 
 @jb.pytree
+class ListAction(Uniform):
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        return [1], None
+
+
+@jb.pytree
+class TextToFile(Uniform):
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        return jnp.int32(0), u
+
+    def learn(self, state: Any, t: Any, play: jb.Play, arrivals: jb.Arrivals) -> Any:
+        return state, "late"
+
+
+@jb.pytree
+class LearnsText(Uniform):
+    def learn(self, state: Any, t: Any, play: jb.Play, arrivals: jb.Arrivals) -> Any:
+        return {"seen": "nothing"}, None
+
+
+@jb.pytree
 class LargeInState(Uniform):
     def init(self, known: jb.Known) -> Any:
         return 2**40
@@ -277,6 +298,12 @@ class LargeInState(Uniform):
 class TextAsFact(Uniform):
     def facts(self, state: Any) -> Any:
         return {"rows": "four"}
+
+
+@jb.pytree
+class ListAsFact(Uniform):
+    def facts(self, state: Any) -> Any:
+        return {"rows": [1, 2]}
 
 
 @jb.pytree
@@ -303,12 +330,16 @@ class TextAsField(Uniform):
 
 REFUSED = [
     (TextAsFact, "facts of TextAsFact must return numbers, but 'rows' is 'four'"),
+    (ListAsFact, r"facts of ListAsFact must return numbers, but 'rows' is \[1, 2\]"),
     (NumberAsFacts, "facts of NumberAsFacts must return a dict of numbers by name"),
     (FlagAsFact, "facts of FlagAsFact must not use the name 'lost'"),
     (HalfADraw, r"draws of HalfADraw must be an integer of at least 1, but got 2\.5"),
     (TextAsField, r"a field must hold numbers, but one holds 'slow': declare .* jaxbio\.static"),
     (TextAsTicket, r"the ticket of TextAsTicket must be made of scalars, but act handed out 'now'"),
     (NoAction, r"act of NoAction must return an integer scalar.*but it returned None"),
+    (ListAction, r"act of ListAction must return an integer scalar.*but it returned \[1\]"),
+    (TextToFile, "the ticket of TextToFile must be made of scalars, but learn handed out 'late'"),
+    (LearnsText, r"the state of LearnsText must be made of numbers.*learn gave 'nothing'"),
     (LargeInState, r"the state of LargeInState must be made of numbers.*init gave 1099511627776"),
     (FloatAction, r"act of FloatAction must return an integer scalar.*returned float32 \[\]"),
     (ManyActions, r"act of ManyActions must return an integer scalar.*returned int32 \[2\]"),

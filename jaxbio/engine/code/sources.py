@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ PACKAGE = "jaxbio"
 # Modules and folders, closed under imports.
 DECIDE = ("checks", "core", "engine", "environment", "learners", "ops", "rng", "trees")
 _ROOT = Path(__file__).parents[2]
+_PARSER = threading.Lock()  # Python 3.11's fails where two threads use it at once
 
 
 @lru_cache(maxsize=1024)
@@ -61,7 +63,9 @@ class _Code(ast.NodeTransformer):
 
     def __init__(self, source: bytes) -> None:
         self.imports: list[tuple[str, str, str]] = []
-        self.body = _sha(ast.dump(self.visit(ast.parse(source))))
+        with _PARSER:
+            tree = ast.parse(source)
+        self.body = _sha(ast.dump(self.visit(tree)))
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         """A string that stands alone is a docstring, or a comment in its place."""
