@@ -410,8 +410,7 @@ DELAYS = {
 # compile. All play with random delays, with a fixed one or bursts, and by plain JAX, of which one
 # lane is less code than several, which two have. `rollout` is what jax.vmap does with a learner.
 NAMES = list(FLAT)
-BACKENDS = [
-    *((name, None, "uniform") for name in NAMES),
+OTHERS = [
     *((name, None, ("fixed", "bursts")[i % 2]) for i, name in enumerate(NAMES)),
     *((name, "jnp", "bursts" if name in ("Scanning", "Indexing") else "fixed") for name in NAMES),
     *((name, "vmap", "uniform") for name in ("Switching", "Remembering", "PlainTickets")),
@@ -447,10 +446,20 @@ def assert_alike(result: jb.Result, expected: Any) -> None:
         assert fact.dtype == np.int64 or fact.dtype == info[name].dtype, name
 
 
-@pytest.mark.parametrize(("name", "backend", "delays"), sorted(BACKENDS, key=str))
-def test_an_outsiders_learner_plays_the_games_of_rollout(
+@pytest.mark.parametrize("name", FLAT)
+def test_an_outsiders_learner_plays_the_games_of_rollout(name: str) -> None:
+    plays_the_games_of_rollout(name, None, "uniform")
+
+
+@pytest.mark.alike
+@pytest.mark.parametrize(("name", "backend", "delays"), OTHERS)
+def test_so_it_does_with_other_delays_and_backends(
     name: str, backend: str | None, delays: str
 ) -> None:
+    plays_the_games_of_rollout(name, backend, delays)
+
+
+def plays_the_games_of_rollout(name: str, backend: str | None, delays: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         result = played(name, delays, backend)
@@ -480,6 +489,7 @@ def test_an_outsiders_runs_do_not_depend_on_their_number(name: str) -> None:
         np.testing.assert_array_equal(fact, many.info[what][:RUNS], err_msg=what)
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("name", FLAT)
 def test_an_outsiders_learner_plays_in_a_sweep_of_several_games(name: str) -> None:
     """Side by side, each run with numbers of its own."""
