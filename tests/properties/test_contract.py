@@ -26,7 +26,7 @@ HORIZON, RUNS = 60, 3
 MAPPING = jb.StochasticMapping([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
 LOSSES = jb.BernoulliLosses([0.1, 0.8])
 FIXED = jb.Environment(MAPPING, LOSSES, jb.FixedDelay(3))
-RANDOM = jb.Environment(MAPPING, LOSSES, jb.UniformDelay(0, 6))
+RANDOM = jb.Environment(MAPPING, LOSSES, jb.UniformDelay(0, 4))
 
 
 @jb.pytree
@@ -98,6 +98,7 @@ def assert_agree(env: jb.Environment, learner: Any) -> jb.Result:
     return result
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("name", jb.learner_names())
 def test_registered_learner_plays(name: str) -> None:
     result = assert_agree(FIXED, base(name))
@@ -125,19 +126,20 @@ def test_wrapped_learner_plays(name: str, wrapper: str) -> None:
     assert switched.all() if wrapper == "MetaAdaBIO" else not switched.any()
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("name", BASES)
 def test_empty_lanes_and_the_boxes_of_a_slot_change_no_bit(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A ring just large enough for delays up to 6, looked at lane by lane, and few boxes."""
+    """A ring just large enough for delays up to 4, looked at lane by lane, and few boxes."""
     learner = base(name)
     expected = side_by_side(RANDOM, learner)
-    assert (expected.info["arrived"] > HORIZON - 7).all()
+    assert (expected.info["arrived"] > HORIZON - 5).all()
     forget_programs(monkeypatch)
     games = with_boxes(2, monkeypatch)
     monkeypatch.setattr(rounds, "LADDER", (2,))
     if ignores_empty_lanes(learner):
-        monkeypatch.setattr(sizing, "LANES", 7)
+        monkeypatch.setattr(sizing, "LANES", 5)
     found = side_by_side(RANDOM, learner)
     assert [game.boxes for game in games] == [2]
     np.testing.assert_array_equal(found.regret, expected.regret)
@@ -152,6 +154,7 @@ def test_registered_learners_ignore_empty_lanes() -> None:
     assert not ignores_empty_lanes(base("user's"))
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("wrapper", ["MetaBIO", "MetaAdaBIO"])
 @pytest.mark.parametrize("name", BASES)
 def test_a_round_of_every_pairing_keeps_all_types(name: str, wrapper: str) -> None:

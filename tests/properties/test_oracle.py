@@ -356,6 +356,7 @@ def test_a_switch_that_is_never_played_is_none(case: str) -> None:
 # --- float64: equal
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("case", list(float64_cases()))
 def test_float64_sequences_are_equal(case: Case) -> None:
     with helpers.float_bits(64):
@@ -415,6 +416,7 @@ def test_float64_hundreds_of_losses_in_one_round() -> None:
 # --- float32: rounding and nothing else
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("case", list(float32_cases()))
 def test_float32_differences_are_rounding(case: Case) -> None:
     with helpers.float_bits(32):

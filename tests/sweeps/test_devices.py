@@ -31,9 +31,7 @@ print(json.dumps([where, result.final_regret.tolist()]))
 """
 
 
-@pytest.mark.parametrize(
-    ("devices", "backend"), [(2, "llvm"), (4, "llvm"), (2, "vmap"), (2, "pallas")]
-)
+@pytest.mark.parametrize(("devices", "backend"), [(4, "llvm"), (2, "vmap"), (2, "pallas")])
 def test_every_device_plays_and_the_bits_are_those_of_one(
     tmp_path: Path, devices: int, backend: str
 ) -> None:
