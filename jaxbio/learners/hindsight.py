@@ -24,7 +24,7 @@ from jaxbio.ops import (
     sum_scale,
     sum_zero,
 )
-from jaxbio.trees import pytree, set_field, static
+from jaxbio.trees import float_dtype, pytree, set_field, static
 
 
 class HindsightState(NamedTuple):
@@ -65,7 +65,7 @@ class Hindsight:
         options = (self.radius_scale, self.estimator, "horizon", "together")
         return HindsightState(
             shown=sum_zero(known.num_actions, known.state_slots),
-            rounds=sum_add(sum_zero(), 1.0),
+            rounds=sum_zero()._replace(total=jnp.ones((), float_dtype())),
             seen=means_zero(known.state_slots),
             estimator=estimator(known, known.horizon, self.delta, *options),
         )

@@ -215,15 +215,14 @@ def long_game(learner: Any) -> Long:
 
     def one(state: Any, t: Any) -> Any:
         u, v = rng.round_uniforms(jnp.array([3, 7], jnp.uint32), t)
-        if weighs:
+        action, ticket = (u * 4).astype(jnp.int32), None
+        if weighs:  # else its draws are slow, and not what is asked about
             action, ticket = learner.act(state, t, u)
-        else:  # its draws are slow, and not what is asked about
-            action, ticket = (u * 4).astype(jnp.int32), None
         shown = jnp.sum(v >= select(cdf, action)[:-1], dtype=jnp.int32)
         play = jb.Play(action, shown, select(theta, shown), ticket)
         lane = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], play)
         new, _ = learner.learn(state, t, play, jb.Arrivals(lane, jnp.array([True])))
-        weight = ticket.weight if weighs else jnp.float32(1)
+        weight = getattr(ticket, "weight", jnp.float32(1))
         return new, (action.astype(jnp.int8), shown.astype(jnp.int8), weight)
 
     rounds = jnp.arange(1, LONG + 1, dtype=jnp.int32)
