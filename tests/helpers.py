@@ -84,6 +84,9 @@ KINDS: dict[str, Callable[..., Any]] = {
     "ucb1": jb.UCB1,
     "nsd-ucrl2": jb.NSDUCRL2,
     "thompson": jb.ThompsonSampling,
+    "hindsight-exp3": jb.HindsightExp3,
+    "hindsight-tsallis": jb.HindsightTsallis,
+    "state-thompson": jb.StateThompson,
     "metabio": jb.MetaBIO,
     "metaadabio": jb.MetaAdaBIO,
     "successive-elimination": jb.SuccessiveElimination,
@@ -291,7 +294,7 @@ def remembering(kind: type[reference.Sampled]) -> type[reference.Sampled]:
     return Remembering
 
 
-SAMPLED_KINDS = ("dada-exp3", "exp3", "tsallis-inf")
+SAMPLED_KINDS = ("dada-exp3", "exp3", "tsallis-inf", "hindsight-exp3", "hindsight-tsallis")
 reference.LEARNERS.update(
     {f"reminded {name}": remembering(reference.LEARNERS[name]) for name in SAMPLED_KINDS}  # type: ignore[arg-type]
 )

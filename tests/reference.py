@@ -537,6 +537,34 @@ class NSDUCRL2(Indexed):
         self.rewards[item.state] += 1 - item.value
 
 
+def threefry(key: tuple[int, int], counter: tuple[int, int]) -> tuple[int, int]:
+    """Threefry-2x32 with 20 rounds (Salmon et al. 2011)."""
+    keys = (*key, key[0] ^ key[1] ^ 0x1BD11BDA)
+    x, y = (counter[0] + keys[0]) % 2**32, (counter[1] + keys[1]) % 2**32
+    for i in range(5):
+        for by in ((13, 15, 26, 6), (17, 29, 16, 24))[i % 2]:
+            x = (x + y) % 2**32
+            y = ((y << by) | (y >> (32 - by))) % 2**32 ^ x
+        x = (x + keys[(i + 1) % 3]) % 2**32
+        y = (y + keys[(i + 2) % 3] + i + 1) % 2**32
+    return x, y
+
+
+def derived(u: Any, t: int, index: int, count: int | None = None) -> Any:
+    """Further uniforms, `count` of them or like the round's own u, a float or a list: words of
+    threefry with the key (24 bits of u, t), at the counters (index, 0), (index, 1), ...; of a list,
+    first the left words of them all, then the right ones. A float has 24 bits, an entry of a list
+    lies inside (0, 1)."""
+    several = isinstance(u, list)
+    key = (int((u[0] if several else u) * 2**24), t)
+    count = len(u) if several and count is None else count
+    if count is None:
+        return (threefry(key, (index, 0))[0] >> 8) / 2**24
+    words = [threefry(key, (index, i)) for i in range((count + 1) // 2)]
+    left, right = ([pair[side] for pair in words] for side in range(2))
+    return [((word >> 9) + 0.5) / 2**23 for word in left + right][:count]
+
+
 def gamma_sample(shape: float, proposals: Sequence[Sequence[float]]) -> float:
     """Gamma(shape >= 1) by Marsaglia and Tsang: the first accepted of a fixed number of proposals,
     each a pair (uniform for the normal, uniform for the test); d if none is accepted."""
@@ -593,7 +621,7 @@ class Thompson(Plain):
             self.zeros[item.action] += 1
 
 
-# --- learners around learners ----------------------------------------------------------------
+# --- learners with estimates of states -------------------------------------------------------
 
 
 class Samples:
@@ -606,6 +634,149 @@ class Samples:
     def add(self, item: Feedback) -> None:
         self.counts[item.state] += 1
         self.totals[item.state] += item.value
+
+
+class HindsightExp3(Sampled):
+    """Exponential weights on what past rounds showed, at today's estimates of the states' losses.
+
+    Options as of MetaBIO; `prior` is the price of a state without losses where means are used."""
+
+    defaults: ClassVar[Spec] = {
+        "delta": 0.1,
+        "scale": 1.0,
+        "estimator": "mean",
+        "radius_scale": 1.0,
+        "prior": 0.5,
+        "discount": 1.0,
+    }
+
+    def __init__(self, spec: Spec, num_actions: int, num_states: int, horizon: int) -> None:
+        super().__init__(spec, num_actions, num_states, horizon)
+        self.samples = Samples(num_states)
+        self.weights = [[0.0] * num_states for _ in range(num_actions)]  # W
+        self.counted = 0.0  # rounds played, with the discounts since
+
+    def price(self, s: int) -> float:
+        """Of a round that showed state s."""
+        n = self.samples.counts[s]
+        if self.spec["estimator"] == "mean":
+            return self.samples.totals[s] / n if n > 0 else self.spec["prior"]
+        if n == 0:
+            return 0.0
+        log = math.log(4 * self.num_states * self.horizon / self.spec["delta"])
+        radius = self.spec["radius_scale"] * math.sqrt(log / (2 * n))
+        return max(0.0, self.samples.totals[s] / n - radius)
+
+    def losses(self) -> list[float]:
+        prices = [self.price(s) for s in range(self.num_states)]
+        return [sum(w * price for w, price in zip(r, prices, strict=True)) for r in self.weights]
+
+    def effective_rounds(self) -> float:
+        """t, or with a discount what it tends to: 1 + discount + discount^2 + ..."""
+        return 1 + self.spec["discount"] * self.counted
+
+    def policy(self, t: int, u: Any) -> list[float]:
+        c = math.sqrt(3 * math.log(self.num_actions) + math.log(2 / self.spec["delta"])) / 2
+        eta = c / math.sqrt(2 * self.num_actions * self.effective_rounds())
+        self.rate = eta * scale_at(self.spec["scale"], t)
+        return exponential_weights(self.losses(), self.rate)
+
+    def issue(self, policy: list[float], u: Any, action: int) -> float:
+        assert self.rate is not None
+        return policy[action] + self.rate
+
+    def count_play(self, t: int, action: int, state: int) -> None:
+        discount = self.spec["discount"]
+        self.weights = [[discount * w for w in row] for row in self.weights]
+        self.weights[action][state] += 1 / self.ticket
+        self.counted = discount * self.counted + 1
+
+    def learn(self, item: Feedback, ticket: float) -> None:
+        self.samples.add(item)
+
+
+class HindsightTsallis(HindsightExp3):
+    """The same with the Tsallis regulariser, of which nothing is there for delay."""
+
+    def policy(self, t: int, u: Any) -> list[float]:
+        self.rate = 0.0
+        strength = math.sqrt(self.effective_rounds()) / scale_at(self.spec["scale"], t)
+        return tsallis_policy(self.losses(), strength, 0.0)
+
+    def issue(self, policy: list[float], u: Any, action: int) -> float:
+        return policy[action]
+
+
+class StateThompson(Indexed):
+    """Thompson sampling over the states' losses and the mapping to them.
+
+    All uniforms are derived from that of the round: request 0 has a normal for each action, and
+    last the one that breaks ties; request 1 + s (K + 1) is for theta of state s, as of an arm of
+    `Thompson`, but [proposal][0 for a, 1 for b], first all normals, then all tests; the next K
+    requests are for the gamma variables of P(s | a): all normals, all tests, and the boost."""
+
+    defaults: ClassVar[Spec] = {"sampler": "moments", "discount": 1.0, "proposals": 6}
+
+    def __init__(self, spec: Spec, num_actions: int, num_states: int, horizon: int) -> None:
+        super().__init__(spec, num_actions, num_states, horizon)
+        self.samples = Samples(num_states)
+        self.visits = [[0.0] * num_states for _ in range(num_actions)]
+
+    def policy(self, t: int, u: float) -> list[float]:
+        sizes = range(self.num_states)
+        thetas = [self.theta(s, derived(u, t, self.place(s), 4 * self.proposals)) for s in sizes]
+        *self.drawn, self.tie = derived(u, t, 0, self.num_actions + 1)
+        sample = {"moments": self.by_moments, "exact": self.exact}[self.spec["sampler"]]
+        return [sample(a, thetas, t, u) for a in range(self.num_actions)]
+
+    @property
+    def proposals(self) -> int:
+        return self.spec["proposals"]
+
+    def place(self, s: int) -> int:
+        return 1 + s * (self.num_actions + 1)
+
+    def theta(self, s: int, drawn: list[float]) -> float:
+        total, n = self.samples.totals[s], self.samples.counts[s]
+        half = 2 * self.proposals
+        a, b = (
+            gamma_sample(shape, list(zip(drawn[i:half:2], drawn[half + i :: 2], strict=True)))
+            for i, shape in enumerate((1 + total, 1 + n - total))
+        )
+        return a / (a + b)
+
+    def dirichlet(self, a: int) -> list[float]:
+        return [1 / self.num_states + n for n in self.visits[a]]
+
+    def by_moments(self, a: int, thetas: list[float], t: int, u: float) -> float:
+        alpha = self.dirichlet(a)
+        total = 1 + sum(self.visits[a])
+        m = sum(x / total * theta for x, theta in zip(alpha, thetas, strict=True))
+        # The second moment less m^2, written as what cannot be negative.
+        v = sum(x / total * (theta - m) ** 2 for x, theta in zip(alpha, thetas, strict=True))
+        return m + math.sqrt(v / (total + 1)) * NormalDist().inv_cdf(self.drawn[a])
+
+    def exact(self, a: int, thetas: list[float], t: int, u: float) -> float:
+        logs = []
+        for s, x in enumerate(self.dirichlet(a)):
+            drawn = derived(u, t, self.place(s) + 1 + a, 2 * self.proposals + 1)
+            pairs = list(zip(drawn[: self.proposals], drawn[self.proposals : -1], strict=True))
+            logs.append(math.log(gamma_sample(x + 1, pairs)) + math.log(drawn[-1]) / x)
+        weights = [math.exp(log - max(logs)) for log in logs]
+        return sum(w * theta for w, theta in zip(weights, thetas, strict=True)) / sum(weights)
+
+    def choose(self, policy: list[float], u: Any) -> int:
+        return pick_smallest(policy, self.tie)
+
+    def count_play(self, t: int, action: int, state: int) -> None:
+        self.visits = [[self.spec["discount"] * n for n in row] for row in self.visits]
+        self.visits[action][state] += 1
+
+    def learn(self, item: Feedback, ticket: None) -> None:
+        self.samples.add(item)
+
+
+# --- learners around learners ----------------------------------------------------------------
 
 
 WAITING = "waiting"  # will be fed an estimate when its loss arrives
@@ -924,32 +1095,6 @@ class KnownLosses(Learner):
         return Report(False, [Fed(t, value, None)])
 
 
-def threefry(key: tuple[int, int], counter: tuple[int, int]) -> tuple[int, int]:
-    """Threefry-2x32 with 20 rounds (Salmon et al. 2011)."""
-    keys = (*key, key[0] ^ key[1] ^ 0x1BD11BDA)
-    x, y = (counter[0] + keys[0]) % 2**32, (counter[1] + keys[1]) % 2**32
-    for i in range(5):
-        for by in ((13, 15, 26, 6), (17, 29, 16, 24))[i % 2]:
-            x = (x + y) % 2**32
-            y = ((y << by) | (y >> (32 - by))) % 2**32 ^ x
-        x = (x + keys[(i + 1) % 3]) % 2**32
-        y = (y + keys[(i + 2) % 3] + i + 1) % 2**32
-    return x, y
-
-
-def derived(u: Any, t: int, index: int) -> Any:
-    """Further uniforms like the round's own u, a float or a list: words of threefry with the key
-    (24 bits of u, t), at the counters (index, 0), (index, 1), ...; of a list, first the left words
-    of them all, then the right ones. A float has 24 bits, an entry of a list lies inside (0, 1)."""
-    several = isinstance(u, list)
-    key = (int((u[0] if several else u) * 2**24), t)
-    if not several:
-        return (threefry(key, (index, 0))[0] >> 8) / 2**24
-    words = [threefry(key, (index, i)) for i in range((len(u) + 1) // 2)]
-    left, right = ([pair[side] for pair in words] for side in range(2))
-    return [((word >> 9) + 0.5) / 2**23 for word in left + right][: len(u)]
-
-
 class QPMD(Learner):
     """QPM-D: a queue of losses per arm around a base that never sees a delay.
 
@@ -1036,6 +1181,9 @@ LEARNERS: dict[str, type[Learner]] = {
     "ucb1": UCB1,
     "nsd-ucrl2": NSDUCRL2,
     "thompson": Thompson,
+    "hindsight-exp3": HindsightExp3,
+    "hindsight-tsallis": HindsightTsallis,
+    "state-thompson": StateThompson,
     "exp3": Exp3,
     "metabio": MetaBIO,
     "metaadabio": MetaAdaBIO,

@@ -169,3 +169,13 @@ def test_gamma_follows_its_law(shape: float) -> None:
     u = np.random.default_rng(1).uniform(1e-7, 1 - 1e-7, size=(2, 6, 20_000)).astype(np.float32)
     got = rng.gamma(jnp.full(20_000, shape), jnp.asarray(u[0]), jnp.asarray(u[1]))
     assert stats.kstest(np.asarray(got), "gamma", args=(shape,)).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("shape", [0.002, 0.3, 40.0])
+def test_the_logarithm_of_gamma_follows_its_law(shape: float) -> None:
+    """Of shapes below 1 too, where most variables of the first are below 1e-100."""
+    u = np.random.default_rng(2).uniform(1e-7, 1 - 1e-7, size=(2, 6, 20_000)).astype(np.float32)
+    boost = np.random.default_rng(3).uniform(1e-7, 1, 20_000).astype(np.float32)
+    given = (jnp.asarray(u[0]), jnp.asarray(u[1]), jnp.asarray(boost))
+    got = rng.log_gamma(jnp.full(20_000, shape), *given)
+    assert stats.kstest(np.asarray(got), "loggamma", args=(shape,)).pvalue > FALSE_ALARM

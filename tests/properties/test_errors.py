@@ -358,6 +358,23 @@ LEARNERS: dict[str, Case] = {
     "base of Restarting": (lambda: jb.Restarting(3, 9), TypeError, "base must be a learner"),
     "base of KnownLosses": (lambda: jb.KnownLosses(3, THETA), TypeError, "base must be a learner"),
     "proposals": (lambda: jb.ThompsonSampling(0), ValueError, "proposals must be in [1, 64]"),
+    "sampler": (
+        lambda: jb.StateThompson("best"),
+        ValueError,
+        "sampler must be one of 'moments', 'exact', but got 'best'",
+    ),
+    "discount": (lambda: jb.StateThompson(discount=0), ValueError, "discount must be in (0, 1]"),
+    "discount of W": (
+        lambda: jb.HindsightExp3(discount=1.5),
+        ValueError,
+        "discount must be in (0, 1]",
+    ),
+    "prior": (lambda: jb.HindsightTsallis(prior=-1), ValueError, "prior must be in [0, 1]"),
+    "estimator of prices": (
+        lambda: jb.HindsightExp3(estimator="ucb"),
+        ValueError,
+        "estimator must be one of 'lcb'",
+    ),
     "estimator": (
         lambda: jb.MetaBIO(BASE, estimator="ucb"),
         ValueError,

@@ -102,6 +102,18 @@ CASES = {
     "dada-exp3, 40 actions": Case(jb.make_learner("dada-exp3"), large(), slots=40, rollout=True),
     "ucb1, 40 actions": Case(jb.make_learner("ucb1"), large(), rollout=True),
     "thompson, laplace": Case(jb.make_learner("thompson"), laplace()),
+    "hindsight-exp3 with a discount, laplace": Case(
+        jb.make_learner("hindsight-exp3", discount=0.99), laplace(), slots=7
+    ),
+    "hindsight-tsallis of bounds, fixed": Case(
+        jb.make_learner("hindsight-tsallis", estimator="lcb"), fixed(), slots=40
+    ),
+    "state-thompson with a discount, laplace": Case(
+        jb.make_learner("state-thompson", discount=0.99), laplace(), slots=7, backends=("vmap",)
+    ),
+    "state-thompson, exact, fixed": Case(
+        jb.make_learner("state-thompson", sampler="exact"), fixed(), slots=40
+    ),
 }
 
 

@@ -78,6 +78,10 @@ ucb1 = pair("ucb1")
 nsd = pair("nsd-ucrl2")
 nsd_window = pair("nsd-ucrl2", delta=0.3, window=300)
 thompson = pair("thompson")
+hindsight = pair("hindsight-exp3", delta=0.05)
+hindsight_tsallis = pair("hindsight-tsallis", scale=0.7)
+states = pair("state-thompson")
+exact_states = pair("state-thompson", sampler="exact", proposals=2)
 
 PLAIN: dict[str, tuple[Pair, int]] = {
     "dada": (dada, SHALLOW),
@@ -97,6 +101,20 @@ PLAIN: dict[str, tuple[Pair, int]] = {
     "nsd": (nsd, SHALLOW),
     "nsd window": (nsd_window, DEEP),
     "thompson": (thompson, SHALLOW),
+    "hindsight": (hindsight, SHALLOW),
+    "hindsight lcb schedule": (
+        pair("hindsight-exp3", estimator="lcb", radius_scale=0.3, scale=FADING),
+        DEEP,
+    ),
+    "hindsight prior discount": (pair("hindsight-exp3", prior=0.9, discount=0.998), DEEP),
+    "hindsight tsallis": (hindsight_tsallis, SHALLOW),
+    "hindsight tsallis lcb discount": (
+        pair("hindsight-tsallis", estimator="lcb", delta=0.5, radius_scale=0.1, discount=0.999),
+        DEEP,
+    ),
+    "states": (states, SHALLOW),
+    "states discount": (pair("state-thompson", discount=0.99, proposals=3), DEEP),
+    "states exact": (exact_states, DEEP),
 }
 
 
@@ -172,10 +190,16 @@ CONTESTANTS: dict[str, tuple[Pair, int]] = {
     "elimination": (elimination, SHALLOW),
     "qpmd ucb1": (pair("qpmd", base=ucb1), SHALLOW),
     "qpmd dada": (pair("qpmd", base=dada), DEEP),
+    "qpmd hindsight": (pair("qpmd", base=hindsight), SHALLOW),
     "qpmd restarting nsd window": (  # it looks at states, and at its clock when it learns
         pair("qpmd", base=pair("restarting", base=pair("nsd-ucrl2", window=100), period=250)),
         SHALLOW,
     ),
+    "restarting hindsight": (
+        pair("restarting", base=pair("hindsight-exp3", scale=FADING), period=400),
+        DEEP,
+    ),
+    "metabio states exact mean": (metabio(exact_states, estimator="mean"), SHALLOW),
     "bold dada schedule": (pair("bold", base=clocked, copies=100), SHALLOW),
     "known losses restarting dada": (
         pair("known-losses", base=pair("restarting", base=dada, period=300), theta=helpers.THETA),
@@ -202,6 +226,10 @@ IN_FLOAT32 = {  # with the other ring than in float64
         "ucb1",
         "nsd window",
         "thompson",
+        "hindsight",
+        "hindsight tsallis",
+        "hindsight prior discount",
+        "states",
     ),
     "metabio": ("dada", "dada kept sequential anytime", "nsd anytime"),
     "metaadabio": (
@@ -277,7 +305,7 @@ def oracle_probabilities(seen: Seen) -> np.ndarray:
     """[T]: what a loss of the round is divided by, p + gamma or p."""
     trace = seen.trace
     chosen = np.array([p[a] for p, a in zip(trace.policies, trace.actions, strict=True)])
-    explores = innermost(seen.ours.spec)["name"] == "dada-exp3"
+    explores = innermost(seen.ours.spec)["name"] in ("dada-exp3", "hindsight-exp3")
     return chosen + np.array(trace.rates, float) if explores else chosen
 
 
@@ -373,6 +401,9 @@ def check_equal(seen: Seen) -> None:
     assert seen.played.rounds.state.tolist() == seen.trace.states
     check_waits(seen)
     check_facts(seen)
+    if innermost(seen.ours.spec)["name"] == "hindsight-tsallis":
+        # W grows by 1 / x without bounds, so that the feedback is stronger: it is cut.
+        seen = seen._replace(trace=helpers.oracle_play(seen.game, seen.ours, seen.played))
     check_probabilities(seen, EXACT)
 
 
@@ -385,6 +416,10 @@ def many(num_actions: int, num_states: int) -> dict[str, np.ndarray]:
 
 LARGE = {  # above 32 the package sorts states and sums actions by other code than below
     "nsd window, 40 states": (nsd_window, many(4, 40)),
+    "hindsight, 40 states": (hindsight, many(4, 40)),
+    "hindsight, 40 actions": (hindsight, many(40, 3)),
+    "states, 40 states": (pair("state-thompson", proposals=1), many(4, 40)),
+    "states, 40 actions": (pair("state-thompson", proposals=2), many(40, 3)),
     "dada, 40 actions": (dada, many(40, 3)),
     "ucb1, 40 actions": (ucb1, many(40, 3)),
     "qpmd thompson, 25 uniforms": (
@@ -447,6 +482,8 @@ def is_rounding(seen: Seen, index: int) -> bool:
     name, margin = innermost(seen.ours.spec)["name"], seen.trace.margins[index]
     if name == "thompson":
         return margin <= POSTERIOR or doubtful_acceptance(seen, index)
+    if name == "state-thompson":
+        return margin <= POSTERIOR or doubtful_theta(seen, index)
     return margin <= (INDEXED if name in ("ucb1", "nsd-ucrl2") else SAMPLED)
 
 
@@ -462,6 +499,25 @@ def doubtful_acceptance(seen: Seen, index: int) -> bool:
         for which in range(2)
         for pair in proposals[arm, which]
     )
+
+
+def doubtful_theta(seen: Seen, index: int) -> bool:
+    """The same of StateThompson, for the gammas of theta: those of P are smaller."""
+    trace, game, count = seen.trace, seen.game, seen.ours.learner.proposals
+    num_actions, t = len(game.world.states[0]), index + 1
+    u = helpers.uniforms_for(seen.ours.learner, num_actions, game.seed, game.run, HORIZON)[index]
+    for s in range(game.world.num_states):
+        losses = [
+            game.world.losses[j][s]
+            for j, fed_at in enumerate(trace.fed_at)
+            if fed_at is not None and fed_at < t and trace.states[j] == s
+        ]
+        drawn = reference.derived(u, t, 1 + s * (num_actions + 1), 4 * count)
+        for i, shape in enumerate((1 + sum(losses), 1 + len(losses) - sum(losses))):
+            pairs = zip(drawn[i : 2 * count : 2], drawn[2 * count + i :: 2], strict=True)
+            if any(abs(acceptance_gap(shape, *one)) < 4 * shape * EPS + 1e-6 for one in pairs):
+                return True
+    return False
 
 
 def posterior(seen: Seen, u: list[Any], t: int) -> list[list[int]]:

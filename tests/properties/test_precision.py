@@ -31,8 +31,10 @@ from conftest import AS_USERS
 from jax import lax
 
 import jaxbio as jb
+from jaxbio import rng
 from jaxbio.engine import player
 from jaxbio.learners.exp3 import ExponentialTicket, weights
+from jaxbio.learners.state_thompson import by_moments
 from jaxbio.ops import (
     Wide,
     means_add,
@@ -185,6 +187,116 @@ def test_regret_of_a_million_rounds_in_float32(tmp_path: Path) -> None:
     assert np.sum(gaps) > 1000
     assert abs(difference) < 1e-3
     assert np.quantile(np.abs(ratio - 1), 0.99) < 1e-2
+
+
+# --- ten million rounds of what a learner remembers of states
+
+LONG = 10_000_000
+SHOWN = np.array([[0.8, 0.1, 0.1], [0.4, 0.5, 0.1], [0.3, 0.7, 0.0], [0.5, 0.3, 0.2]])
+
+
+class Long(NamedTuple):
+    """What a learner holds after LONG rounds without delay, and what it was told: int [T]
+    actions and states, float [T] weights of the play; the losses of a state are its mean.
+    """
+
+    state: Any
+    actions: np.ndarray
+    states: np.ndarray
+    weights: np.ndarray
+
+
+def long_game(learner: Any) -> Long:
+    known = jb.Known(
+        jnp.int32(3), jnp.int32(LONG), jnp.int32(0), num_actions=4, state_slots=3, ring_depth=64
+    )
+    theta, cdf = jnp.array([0.2, 0.4, 0.8]), jnp.cumsum(jnp.array(SHOWN, jnp.float32), axis=1)
+    weighs = hasattr(learner, "rate")
+
+    def one(state: Any, t: Any) -> Any:
+        u, v = rng.round_uniforms(jnp.array([3, 7], jnp.uint32), t)
+        action, ticket = (u * 4).astype(jnp.int32), None
+        if weighs:  # else its draws are slow, and not what is asked about
+            action, ticket = learner.act(state, t, u)
+        shown = jnp.sum(v >= select(cdf, action)[:-1], dtype=jnp.int32)
+        play = jb.Play(action, shown, select(theta, shown), ticket)
+        lane = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], play)
+        new, _ = learner.learn(state, t, play, jb.Arrivals(lane, jnp.array([True])))
+        weight = getattr(ticket, "weight", jnp.float32(1))
+        return new, (action.astype(jnp.int8), shown.astype(jnp.int8), weight)
+
+    rounds = jnp.arange(1, LONG + 1, dtype=jnp.int32)
+    play = jax.jit(lambda: lax.scan(one, learner.init(known), rounds), compiler_options=AS_USERS)
+    return Long(*jax.tree.map(np.asarray, (lambda state, seen: (state, *seen))(*play())))
+
+
+def shown_in_float64(game: Long) -> np.ndarray:
+    """[K, S]: the weights of the rounds of each action and state."""
+    cells = game.actions.astype(int) * 3 + game.states
+    return np.bincount(cells, game.weights.astype(np.float64), 12).reshape(4, 3)
+
+
+@pytest.mark.slow
+def test_hindsight_after_ten_million_rounds() -> None:
+    """W, and the probabilities that follow, against sums of the same weights in float64."""
+    learner = jb.HindsightExp3()
+    game = long_game(learner)
+    exact = shown_in_float64(game)
+    assert exact.max() > 5e6
+    np.testing.assert_allclose(game.state.shown.total, exact, rtol=2.0**-23)
+    assert float(game.state.rounds.total) == LONG + 1
+    losses = exact @ np.array([0.2, 0.4, 0.8])
+    rate = float(learner.rate(jax.tree.map(jnp.asarray, game.state), jnp.int32(LONG + 1)))
+    expected = np.exp(-rate * (losses - losses.min()))
+    found = np.exp(-rate * np.asarray(learner.losses(game.state), np.float64))
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+@pytest.mark.slow
+def test_state_thompson_counts_ten_million_rounds() -> None:
+    """Every visit, and every loss."""
+    state = long_game(jb.StateThompson()).state
+    visits = np.asarray(state.visits.total, np.float64)
+    assert visits.sum() == LONG
+    np.testing.assert_allclose(visits / visits.sum(axis=1, keepdims=True), SHOWN, atol=1e-3)
+    np.testing.assert_array_equal(visits.sum(axis=0), state.seen.count)
+    np.testing.assert_allclose(means_value(state.seen), [0.2, 0.4, 0.8], rtol=2.0**-22)
+
+
+def test_visits_past_the_integers_of_float32() -> None:
+    learner = jb.StateThompson()
+    known = jb.Known(
+        jnp.int32(1), jnp.int32(9), jnp.int32(0), num_actions=2, state_slots=1, ring_depth=64
+    )
+    play = jb.Play(jnp.int32(1), jnp.int32(0), jnp.float32(0.5), None)
+    lane = jb.Arrivals(jax.tree.map(lambda leaf: leaf[None], play), jnp.array([False]))
+    start = learner.init(known)
+    start = start._replace(visits=start.visits._replace(total=jnp.full((2, 1), 2.0**24)))
+    more = jax.jit(
+        lambda s: lax.fori_loop(
+            0, 1001, lambda _, x: learner.learn(x, play.action, play, lane)[0], s
+        )
+    )(start)
+    assert more.visits.total.tolist() == [[2.0**24], [2.0**24 + 1000]]
+    assert float(more.visits.error[1, 0]) == -1.0
+
+
+def test_samples_by_moments_have_those_of_the_exact_law() -> None:
+    """10^6 draws from the Dirichlet law: mean and variance to 4.5 standard errors."""
+    generator = np.random.default_rng(0)
+    shape, theta = (
+        np.array([[0.25, 3.25, 0.25, 1.25], [7.25, 0.25, 0.25, 0.25]]),
+        generator.random(4),
+    )
+    u = (np.arange(100_000) + 0.5) / 100_000
+    by_rows = jax.vmap(lambda x: by_moments(jnp.asarray(shape), jnp.asarray(theta), x))
+    ours = np.asarray(by_rows(jnp.asarray(np.stack([u, u], axis=1), jnp.float32)), np.float64)
+    for a in range(2):
+        values = generator.dirichlet(shape[a], 1_000_000) @ theta
+        variance = values.var()
+        spread = np.sqrt(((values - values.mean()) ** 2 - variance).var() / 1e6)
+        assert abs(ours[:, a].mean() - values.mean()) < 4.5 * np.sqrt(variance / 1e6)
+        assert abs(ours[:, a].var() - variance) < 4.5 * spread + 1e-4 * variance
 
 
 # --- memory

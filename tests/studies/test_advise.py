@@ -104,6 +104,7 @@ def test_who_is_robust_is_a_matter_of_type() -> None:
         "exp3",
         "metabio",
         "metabio-skipping",
+        "metabio-mean",
         "metabio-tsallis",
         "metaadabio",
         "metaadabio-tsallis",
