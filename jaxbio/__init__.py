@@ -32,6 +32,7 @@ from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, T
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
+from jaxbio.learners.hindsight import HindsightExp3, HindsightTsallis
 from jaxbio.learners.known_losses import KnownLosses
 from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
@@ -39,6 +40,7 @@ from jaxbio.learners.nsd import NSDUCRL2
 from jaxbio.learners.qpmd import QPMD
 from jaxbio.learners.registry import learner_names, make_learner
 from jaxbio.learners.restarting import Restarting
+from jaxbio.learners.state_thompson import StateThompson
 from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
@@ -72,6 +74,8 @@ __all__ = [
     "Exp3",
     "FixedDelay",
     "GeometricDelay",
+    "HindsightExp3",
+    "HindsightTsallis",
     "Known",
     "KnownLosses",
     "LaplaceDelay",
@@ -84,6 +88,7 @@ __all__ = [
     "Result",
     "Round",
     "Row",
+    "StateThompson",
     "StochasticMapping",
     "SuccessiveElimination",
     "TableDelay",

@@ -30,6 +30,11 @@ def one_hot(index: Array, size: int) -> Array:
     return positions == index
 
 
+def cell(row: Array, column: Array, rows: int, columns: int) -> Array:
+    """bool [rows, columns]: True at (row, column)."""
+    return one_hot(row, rows)[:, None] & one_hot(column, columns)
+
+
 def select(values: Array, index: Array) -> Array:
     """values[index] along the first axis. values: [n] or [n, ...]; index: [], within range.
 
@@ -155,6 +160,11 @@ def sum_add(total: Sum, amount: Array) -> Sum:
     corrected = amount - total.error
     new = total.total + corrected
     return Sum(new, (new - total.total) - corrected)
+
+
+def sum_scale(total: Sum, factor: Array) -> Sum:
+    """The sum times a number, as a discount of what has been added."""
+    return Sum(total.total * factor, total.error * factor)
 
 
 class Means(NamedTuple):

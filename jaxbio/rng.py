@@ -172,3 +172,12 @@ def gamma(shape: Array, normals: Array, accepts: Array) -> Array:
         return jnp.where(accepted, d * safe, sample), None
 
     return lax.scan(propose, d, (normals, accepts), reverse=True)[0]  # the first one stays
+
+
+def log_gamma(shape: Array, normals: Array, accepts: Array, boost: Array) -> Array:
+    """The logarithm of a Gamma(shape > 0) variable: G(a) = G(a + 1) U^(1/a).
+
+    In logarithms because a may be far below 1, where G(a) underflows. boost: uniforms in (0, 1),
+    [...]; the others as in `gamma`.
+    """
+    return jnp.log(gamma(shape + 1.0, normals, accepts)) + jnp.log(boost) / shape

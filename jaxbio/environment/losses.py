@@ -155,15 +155,14 @@ class BetaLosses(StationaryLosses):
         high = self._log_gamma(
             1.0 - mean, first[self.proposals : -1], second[self.proposals : -1], second[-1]
         )
-        # G(a) = G(a + 1) U^(1/a), in logarithms: a may be far below 1, where G(a) underflows.
         share = 1.0 / (1.0 + jnp.exp(jnp.clip(high - low, -80.0, 80.0)))
         return jnp.where(mean <= 0, 0.0, jnp.where(mean >= 1, 1.0, share)).astype(float_dtype())
 
     def _log_gamma(self, mean: Array, normals: Array, accepts: Array, boost: Array) -> Array:
         """The logarithm of a Gamma(concentration * mean) variable."""
-        # Apart from the sum below, so that no program rounds them together.
+        # Apart from the sums that follow, so that no program rounds them together.
         shape = lax.optimization_barrier(jnp.clip(self.concentration, *EXTREMES) * mean)
-        return jnp.log(rng.gamma(shape + 1.0, normals, accepts)) + jnp.log(boost) / shape
+        return rng.log_gamma(shape, normals, accepts, boost)
 
 
 @pytree

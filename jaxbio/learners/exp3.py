@@ -67,6 +67,18 @@ def weights(cumulative: Sum, rate: Array) -> Array:
     return jnp.exp(-rate * _rough_gaps(cumulative))
 
 
+def confidence(num_actions: int, delta: Any) -> Array:
+    """B = 3 ln K + ln(1/delta') with delta' = delta / 2."""
+    return 3 * math.log(num_actions) + jnp.log(2.0 / delta)
+
+
+def explore(w: Array, rate: Array, u: Array) -> tuple[Array, Array]:
+    """An action drawn in proportion to w [K], and 1 / (p + gamma) with gamma = rate."""
+    action = pick(w, u)
+    total = jnp.sum(w)
+    return action, total / (select(w, action) + rate * total)
+
+
 def add_losses(cumulative: Sum, arrivals: Arrivals, weight: Array) -> Sum:
     """L-hat plus the importance-weighted losses that are due."""
     estimate = jnp.where(arrivals.due, arrivals.play.loss * weight, 0)
@@ -116,20 +128,17 @@ class DAdaExp3:
 
     def rate(self, state: DAdaState, t: Array) -> Array:
         """eta_t = gamma_t."""
-        log_actions = math.log(num_actions(state))
+        K = num_actions(state)
         if self.tuning == "anytime":
-            constant = jnp.asarray(math.sqrt(3 * log_actions) / 2, float_dtype())
+            constant = jnp.asarray(math.sqrt(3 * math.log(K)) / 2, float_dtype())
         else:
-            confidence = 3 * log_actions + jnp.log(2.0 / self.delta)
-            constant = jnp.sqrt(confidence) / (1.0 if self.tuning == "printed" else 2.0)
+            root = jnp.sqrt(confidence(K, self.delta))
+            constant = root / (1.0 if self.tuning == "printed" else 2.0)
         return multiplier(self.scale, t) * constant / jnp.sqrt(wide_value(self._budget(state)))
 
     def act(self, state: DAdaState, t: Array, u: Array) -> tuple[Array, ExponentialTicket]:
         rate = self.rate(state, t)
-        w = weights(state.cumulative, rate)
-        action = pick(w, u)
-        total = jnp.sum(w)
-        weight = total / (select(w, action) + rate * total)  # 1 / (p + gamma)
+        action, weight = explore(weights(state.cumulative, rate), rate, u)
         return action, ExponentialTicket(weight, t if self.skipping else None)
 
     def learn(

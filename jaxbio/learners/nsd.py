@@ -10,7 +10,7 @@ from jax import lax
 
 from jaxbio import checks
 from jaxbio.core import Array, Arrivals, Known, Play
-from jaxbio.ops import Means, argmin_fair, means_add, means_value, means_zero, one_hot
+from jaxbio.ops import Means, argmin_fair, cell, means_add, means_value, means_zero
 from jaxbio.trees import float_dtype, pytree, set_field, static
 
 
@@ -131,20 +131,15 @@ class NSDUCRL2:
         self, state: NSDState, t: Array, play: Play, arrivals: Arrivals
     ) -> tuple[NSDState, None]:
         K, slots = state.visits.shape
-        joined = _cell(play.action, play.state, K, slots)
+        joined = cell(play.action, play.state, K, slots)
         visits, window = state.visits + joined.astype(jnp.int32), state.window
         if window is not None:
             gone = window.leaving
-            left = _cell(gone // slots, gone % slots, K, slots) & (gone >= 0)
+            left = cell(gone // slots, gone % slots, K, slots) & (gone >= 0)
             visits = visits - left.astype(jnp.int32)
             window = _slide(window, t, play.action * slots + play.state)
         seen = means_add(state.seen, arrivals.play.state, arrivals.play.loss, arrivals.due)
         return state._replace(visits=visits, seen=seen, window=window), None
-
-
-def _cell(action: Array, state: Array, num_actions: int, slots: int) -> Array:
-    """bool [K, S]: True at (action, state)."""
-    return one_hot(action, num_actions)[:, None] & one_hot(state, slots)
 
 
 def _slide(window: Window, t: Array, code: Array) -> Window:

@@ -12,11 +12,13 @@ from jaxbio.core import Learner
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
+from jaxbio.learners.hindsight import HindsightExp3, HindsightTsallis
 from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.nsd import NSDUCRL2
 from jaxbio.learners.qpmd import QPMD
 from jaxbio.learners.restarting import Restarting
+from jaxbio.learners.state_thompson import StateThompson
 from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
@@ -82,6 +84,11 @@ LEARNERS: dict[str, Callable[..., Any]] = {
         {MetaBIO: 1, DAdaExp3: 2},
         fixed={"skipping": True},
     ),
+    "metabio-mean": pairing(
+        "MetaBIO(delta) over DAda-Exp3(delta / 2) with plain means, without a bound.",
+        {MetaBIO: 1, DAdaExp3: 2},
+        estimator="mean",
+    ),
     "metabio-tsallis": pairing(
         "MetaBIO over Tsallis-INF with plain means: the expectation version.",
         {MetaBIO: 1, TsallisINF: 1},
@@ -109,6 +116,9 @@ LEARNERS: dict[str, Callable[..., Any]] = {
         {MetaBIO: 1, Restarting: 1, DAdaExp3: 2},
         period=1000,
     ),
+    "hindsight-exp3": HindsightExp3,
+    "hindsight-tsallis": HindsightTsallis,
+    "state-thompson": StateThompson,
 }
 
 

@@ -43,6 +43,19 @@ def hybrid_minimiser(losses: Array, tsallis: Array, entropy: Array) -> Array:
     return x / jnp.sum(x)
 
 
+def tsallis_minimiser(losses: Array, tsallis: Array) -> Array:
+    """[K]: the same without entropy, where y needs no steps."""
+
+    def step(_: Array, level: Array) -> Array:
+        y = (losses - level) / tsallis
+        slope = jnp.sum(1.0 / (0.5 * tsallis * y * y * y))
+        return level - (jnp.sum(1.0 / (y * y)) - 1.0) / slope
+
+    y = losses - lax.fori_loop(0, OUTER_STEPS, step, -tsallis)
+    x = 1.0 / (y * y)
+    return x / jnp.sum(x)
+
+
 class TsallisState(NamedTuple):
     """cumulative (L-hat): Sum [K]; total (D): sum of outstanding counts."""
 
