@@ -36,9 +36,8 @@ UNIT_OF = {name: unit for unit, names in UNITS.items() for name in names.split()
 
 @cache
 def prepare() -> None:
-    """Load what `label` needs, which takes a while the first time."""
-    xr.Dataset(coords={"run": [0]})  # imports what xarray leaves to its first Dataset
-    surroundings()
+    """Load what xarray leaves to its first Dataset, which takes a while."""
+    xr.Dataset(coords={"run": [0]})
 
 
 def label(
