@@ -133,8 +133,8 @@ def as_text(found: Advice, family: str) -> str:
     last = []
     if found.robust is not None:
         last.append(
-            "A mapping may change in worse ways. Of the learners whose regret is bounded whatever it "
-            f"does, {found.robust} was the best while it did not."
+            "A mapping may change in worse ways. Of the learners whose regret is bounded whatever "
+            f"it does, {found.robust} was the best while it did not."
         )
     last.append(ADVERSARIAL)
     if found.unfinished:

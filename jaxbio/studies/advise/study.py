@@ -143,9 +143,7 @@ def advise(
     )
 
 
-def _problems(
-    family: Any, actions: int, states: int, delays: Any
-) -> dict[str, list[Environment]]:
+def _problems(family: Any, actions: int, states: int, delays: Any) -> dict[str, list[Environment]]:
     """kind -> its instances."""
     kind = family_of(family)
     given = [(kind, actions, states, delays, i) for i in range(kind.instances)]

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxbio.analysis.compare import compare
 from jaxbio.analysis.comparison import Comparison
-from jaxbio.analysis.statistics import of_margin, ratio_of_means
+from jaxbio.analysis.statistics import RESAMPLES, of_margin, ratio_of_means
 
 FIRST_SHARE = 2 / 3  # of the time: after a longer first look there is no second
 CLOSE = 0.05  # an answer to what states are worth is good when its interval reaches no further
@@ -87,6 +87,7 @@ class Tournament:
     games: Sequence[int]
     level: float
     kinds: tuple[str, ...]
+    resamples: int = RESAMPLES
     finals: Finals = field(default_factory=dict)
     left: dict[str, int] = field(default_factory=dict)  # name -> games
     unfinished: tuple[str, ...] = ()
@@ -155,7 +156,11 @@ class Tournament:
 
     def _outcome(self, kind: str, playing: Sequence[str], before: Finals, more: Finals) -> Outcome:
         return Outcome(
-            compare({name: self.finals[name][kind] for name in playing}, level=self.each),
+            compare(
+                {name: self.finals[name][kind] for name in playing},
+                level=self.each,
+                resamples=self.resamples,
+            ),
             tuple(_left(name, self.finals[name][kind]) for name in self.left),
             self._worth(kind, playing, before, more),
             float(self.finals[self.yardstick][kind].mean())

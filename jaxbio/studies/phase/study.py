@@ -195,7 +195,9 @@ def ratios(finals: xr.Dataset, level: float = CONFIDENCE) -> xr.Dataset:
     means = [_positive(one.mean("run"), str(one.name)) for one in both]
     found = ratio_of_means(both[0].values, both[1].values, level)
     names = ("ratio", "low", "high")
-    return xr.Dataset({name: means[0].copy(data=one) for name, one in zip(names, found, strict=True)})
+    return xr.Dataset(
+        {name: means[0].copy(data=one) for name, one in zip(names, found, strict=True)}
+    )
 
 
 def _positive(means: xr.DataArray, name: str) -> xr.DataArray:
