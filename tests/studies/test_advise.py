@@ -114,6 +114,7 @@ def test_who_is_robust_is_a_matter_of_type() -> None:
         "exp3",
         "metabio",
         "metabio-skipping",
+        "metabio-mean",
         "metabio-tsallis",
         "metaadabio",
         "metaadabio-tsallis",
@@ -205,7 +206,7 @@ def test_advice_speaks_of_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> N
     regrets = np.arange(8.0)
     finals = {"far": 100 + regrets, "half": np.where(regrets < 7, 0, np.nan), "near": regrets}
     monkeypatch.setattr(lab_advise, "sweep", late(finals, 1_000, 900))
-    found = advise(**problem(learners=known, first=8, seconds=600))
+    found = advise(**problem(learners=known, first=8, looks=1, seconds=600))
     assert found.unfinished == ("half",)
     assert [row.name for row in found.overall.rows] == ["near", "far"]
     assert (found.runs, found.overall.winner) == (8, "near")
@@ -275,7 +276,7 @@ def test_advice_goes_on_where_it_was_interrupted(
 
 
 def test_random_problems_differ_and_come_back() -> None:
-    build, instances = FAMILIES["random"]
+    build, instances, _ = FAMILIES["random"]
     made = [build(3, 4, jb.FixedDelay(1), i).mapping.P for i in range(instances)]
     assert len({table.tobytes() for table in made}) == instances
     np.testing.assert_array_equal(made[1], build(3, 4, jb.FixedDelay(9), 1).mapping.P)
@@ -308,7 +309,7 @@ def test_a_family_in_turns_is_the_same_problem_and_one_that_changes(name: str) -
     np.testing.assert_allclose(*regrets, atol=1e-3)
     P = np.asarray(changing.mapping.P_phases)
     assert not np.allclose(P[0], P[1])
-    np.testing.assert_array_equal(P[name == "utility"], plain.mapping.P)
+    np.testing.assert_array_equal(P[int(name == "utility")], plain.mapping.P)
     if name == "utility":
         costs = P @ np.asarray(changing.losses.theta)  # [2, K]
         ahead = costs - costs[:, :1]

@@ -129,7 +129,7 @@ def advise(
     games = [units * 2 ** max(look - 1, 0) for look in range(looks)]
     played = Tournament((with_states, without), UNIFORM, games, level, tuple(problems))
     played.hold(hall.play, [*known, UNIFORM], budget - (time.monotonic() - begun))
-    if len(played.names) < TWO:
+    if not played.outcomes:
         raise ValueError(hall.too_little(budget, len(known)))
     outcomes = played.outcomes
     return Advice(
@@ -229,7 +229,7 @@ class _Hall:
             f"seconds={seconds:g} are too few for advice: fewer than two learners finished their "
             f"first games; at this speed the smallest answer, about two learners, takes "
             f"{_about(TWO * each)} seconds, and one about all {learners} takes "
-            f"{_about((learners + 1) * each)}"
+            f"{_about((learners + 1) * each)} seconds"
         )
 
 
