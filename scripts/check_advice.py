@@ -67,7 +67,7 @@ def environment(table: Table, delays: Any) -> jb.Environment:
 
 
 def diagonal(actions: int, best: float = 0.1) -> Table:
-    """An action for each state: the state tells the action, and losses are all there is to learn."""
+    """An action for each state: losses are all that there is to learn."""
     return np.eye(actions), np.array([best] + [0.5] * (actions - 1))
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxbio.core import Arrivals, Known, Play
 from jaxbio.engine.protocol import restored, types_of
@@ -82,7 +81,7 @@ def everybody(delta: float = 0.1) -> dict[str, Any]:
 def looks_at_states(learner: Any, env: Environment) -> bool:
     """Does anything that it does depend on the states it sees? Found by tracing its `learn`."""
     sizes = env.num_actions, env.state_slots, 2
-    known = Known(np.int32(env.num_states), np.int32(2), np.int32(-1), *sizes)
+    known = Known(*map(jnp.int32, (env.num_states, 2, -1)), *sizes)
     types = types_of(learner, known)
 
     def learn(states: Any, rest: Any) -> Any:

@@ -177,10 +177,11 @@ class Tournament:
         fresh = all(name in before for name in playing)
         chosen_by = before if fresh else more
         both = [min(group, key=lambda name: chosen_by[name][kind].mean()) for group in groups]
-        found = ratio_of_means(*(more[name][kind] for name in both))
-        if not all(map(math.isfinite, found)):
+        with_states, without = (more[name][kind] for name in both)
+        ratio, low, high = map(float, ratio_of_means(with_states, without))
+        if not math.isfinite(high - low):
             return None
-        return Worth(*both, *map(float, found), len(more[both[0]][kind]), fresh)
+        return Worth(both[0], both[1], ratio, low, high, len(with_states), fresh)
 
 
 def _joined(
