@@ -80,8 +80,8 @@ def everybody(delta: float = 0.1) -> dict[str, Any]:
 
 def looks_at_states(learner: Any, env: Environment) -> bool:
     """Does anything that it does depend on the states it sees? Found by tracing its `learn`."""
-    sizes = env.num_actions, env.state_slots, 2
-    known = Known(*map(jnp.int32, (env.num_states, 2, -1)), *sizes)
+    states, horizon, delay = jnp.int32(env.num_states), jnp.int32(2), jnp.int32(-1)
+    known = Known(states, horizon, delay, env.num_actions, env.state_slots, 2)
     types = types_of(learner, known)
 
     def learn(states: Any, rest: Any) -> Any:

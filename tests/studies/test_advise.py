@@ -297,7 +297,7 @@ def test_random_problems_are_uniform() -> None:
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_a_family_in_turns_is_the_same_problem_and_one_that_changes(name: str) -> None:
-    """The same games bit for bit while nothing changes, and the best action as far ahead."""
+    """The same games while nothing changes, and the best action as far ahead."""
     family, delays = FAMILIES[name], jb.FixedDelay(3)
     found = in_turns(family, 3, 4, delays, 0)
     assert found is not None
