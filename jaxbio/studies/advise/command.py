@@ -23,6 +23,10 @@ ADVERSARIAL = (
     "If losses are adversarial, what a state cost before says nothing: take a learner that ignores "
     "states, such as DAda-Exp3."
 )
+THEORY = (
+    "`jaxbio theory` ranks by bounds, which hold for the worst problem of this size: it may prefer "
+    "another learner."
+)
 
 
 def add(commands: Any) -> None:
@@ -136,7 +140,7 @@ def as_text(found: Advice, family: str) -> str:
             "A mapping may change in worse ways. Of the learners whose regret is bounded whatever "
             f"it does, {found.robust} was the best while it did not."
         )
-    last.append(ADVERSARIAL)
+    last += [ADVERSARIAL, THEORY]
     if found.unfinished:
         last.append(f"Not finished in time, so not compared: {', '.join(found.unfinished)}.")
     return "\n\n".join([*parts, "\n".join(last)])
