@@ -139,3 +139,18 @@ def share_of_least(rows: np.ndarray) -> np.ndarray:
     """[columns]: how often each column of [rows, columns] is the least; ties are shared out."""
     least = rows == rows.min(axis=1, keepdims=True)
     return (least / least.sum(axis=1, keepdims=True)).mean(axis=0)
+
+
+def ratio_of_means(
+    values: np.ndarray, base: np.ndarray, level: float = CONFIDENCE
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean of values over that of base, and its interval: [...] each; NaN where one is not above 0.
+
+    Student's interval for the logarithm of the ratio (delta method); runs belong together. values,
+    base: [..., runs].
+    """
+    means = [np.where(one.mean(-1) > 0, one.mean(-1), np.nan) for one in (values, base)]
+    relative = values / means[0][..., None] - base / means[1][..., None]
+    factor = np.exp(student_reach(relative, level))
+    ratio = means[0] / means[1]
+    return ratio, ratio / factor, ratio * factor

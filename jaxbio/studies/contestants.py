@@ -1,15 +1,22 @@
-"""Who plays in the studies: the paper's comparison, and two learners for stationary problems."""
+"""Who plays in the studies: the paper's comparison, and everybody worth asking for advice."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
+from jaxbio.core import Arrivals, Known, Play
+from jaxbio.engine.protocol import restored, types_of
+from jaxbio.environment.environment import Environment
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
 from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.registry import make_learner
 from jaxbio.learners.tsallis import TsallisINF
+from jaxbio.trees import float_dtype
 
 # Their regret is sublinear whatever the mapping does.
 ROBUST = ("DAda-Exp3", "MetaBIO", "MetaAdaBIO")
@@ -44,3 +51,53 @@ def is_robust(learner: Any) -> bool:
 def contestants() -> dict[str, Any]:
     """The same, and two that count on a mapping that does not change."""
     return robust() | {"UCB1": make_learner("ucb1"), "NSD-UCRL2": make_learner("nsd-ucrl2")}
+
+
+def everybody(delta: float = 0.1) -> dict[str, Any]:
+    """Learners in the form of their theorem, and in bolder forms that pay in practice (rates three
+    times, radii a third as large). The first ones are those that a short answer should have.
+    """
+    makes = {
+        "StateThompson": ("state-thompson", {}),
+        "Thompson sampling": ("thompson", {}),
+        "HindsightExp3": ("hindsight-exp3", {"delta": delta}),
+        "DAda-Exp3, rate x 3": ("dada-exp3", {"delta": delta, "scale": 3.0}),
+        "NSD-UCRL2": ("nsd-ucrl2", {"delta": delta}),
+        "UCB1": ("ucb1", {}),
+        "MetaBIO-mean, rate x 3": ("metabio-mean", {"delta": delta, "scale": 3.0}),
+        "UCB1, exploration 0.2": ("ucb1", {"exploration": 0.2}),
+        "HindsightExp3, rate x 3": ("hindsight-exp3", {"delta": delta, "scale": 3.0}),
+        "NSD-UCRL2, radius / 3": ("nsd-ucrl2", {"delta": delta, "radius_scale": 1 / 3}),
+        "DAda-Exp3": ("dada-exp3", {"delta": delta}),
+        "MetaBIO": ("metabio", {"delta": delta}),
+        "MetaBIO-mean": ("metabio-mean", {"delta": delta}),
+        "MetaAdaBIO": ("metaadabio", {"delta": delta, "rule": "practical"}),
+        "Tsallis-INF": ("tsallis-inf", {}),
+        "Hindsight-Tsallis": ("hindsight-tsallis", {"delta": delta}),
+    }
+    return {label: make_learner(name, **options) for label, (name, options) in makes.items()}
+
+
+def looks_at_states(learner: Any, env: Environment) -> bool:
+    """Does anything that it does depend on the states it sees? Found by tracing its `learn`."""
+    states, horizon, delay = jnp.int32(env.num_states), jnp.int32(2), jnp.int32(-1)
+    known = Known(states, horizon, delay, env.num_actions, env.state_slots, 2)
+    types = types_of(learner, known)
+
+    def learn(states: Any, rest: Any) -> Any:
+        state, t, (action, loss, ticket), due = rest
+        lanes = jax.tree.map(lambda x: jnp.stack([x, x]), (action, loss, ticket))
+        play = Play(action, states[0], loss, ticket)
+        arrivals = Arrivals(Play(lanes[0], states[1], lanes[1], lanes[2]), due)
+        return learner.learn(restored(types, state), t, play, arrivals)
+
+    number = jax.ShapeDtypeStruct((), float_dtype())
+    index = jax.ShapeDtypeStruct((), jnp.int32)
+    seen = index, jax.ShapeDtypeStruct((2,), jnp.int32)
+    rest = types.state, index, (index, number, types.ticket), jax.ShapeDtypeStruct((2,), bool)
+    jaxpr = jax.make_jaxpr(learn)(seen, rest).jaxpr
+    needed = set(map(id, jaxpr.outvars))
+    for eqn in reversed(jaxpr.eqns):
+        if needed & set(map(id, eqn.outvars)):
+            needed |= set(map(id, eqn.invars))
+    return bool(needed & set(map(id, jaxpr.invars[:2])))

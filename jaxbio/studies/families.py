@@ -11,14 +11,19 @@ from jaxbio import checks
 from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
 from jaxbio.environment.losses import BernoulliLosses
-from jaxbio.environment.mappings import StochasticMapping
+from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping
+
+Build = Callable[[int, int, Any, int], Environment]  # of actions, states, delays, instance
 
 
 class Family(NamedTuple):
-    """build: (actions, states, delays, instance) -> Environment; instances: how many there are."""
+    """build: makes a problem; instances: how many there are; changing: makes the same problem with
+    a mapping that changes, None where a family has none.
+    """
 
-    build: Callable[[int, int, Any, int], Environment]
+    build: Build
     instances: int = 1
+    changing: Build | None = None
 
 
 def utility(actions: int, states: int, delays: Any, instance: int = 0) -> Environment:
@@ -33,7 +38,30 @@ def drawn(actions: int, states: int, delays: Any, instance: int) -> Environment:
     return Environment(mapping, BernoulliLosses(generator.random(states)), delays)
 
 
-FAMILIES = {"utility": Family(utility), "random": Family(drawn, 8)}
+def utility_in_turns(actions: int, states: int, delays: Any, instance: int = 0) -> Environment:
+    """Good times, those of `utility`, and bad ones: every action meets the good state less often,
+    by as much, so that the best action stays the best and stays as far ahead.
+    """
+    env = utility(actions, states, delays, instance)
+    good = env.mapping.P
+    bad = good.copy()
+    bad[:, 0] = good[:, 0] - good[1:, 0].min()
+    bad[:, 1:] = (1 - bad[:, :1]) / (states - 1)
+    return Environment(AlternatingMapping([bad, good]), env.losses, delays)
+
+
+def drawn_in_turns(actions: int, states: int, delays: Any, instance: int) -> Environment:
+    """The mapping of `drawn` and another one at random."""
+    env = drawn(actions, states, delays, instance)
+    other = np.random.default_rng([instance, actions, states, 1])
+    P = other.dirichlet(np.ones(states), actions)
+    return Environment(AlternatingMapping([env.mapping.P, P]), env.losses, delays)
+
+
+FAMILIES = {
+    "utility": Family(utility, 1, utility_in_turns),
+    "random": Family(drawn, 8, drawn_in_turns),
+}
 FAMILY = "utility"  # unless another is asked for
 SIGNATURE = "(actions, states, delays)"  # of a family of the user's, wherever one is taken
 GETS = "the numbers K and S and the law of the delays, such as FixedDelay(50)"
@@ -69,6 +97,24 @@ def _made(given: Callable[..., Any], actions: int, states: int, delays: Any) -> 
 def problem(family: Family, actions: int, states: int, delays: Any, instance: int) -> Environment:
     """One problem of a family; an error where that is not what it makes."""
     made = family.build(actions, states, delays, instance)
+    return _checked(made, actions, states, delays)
+
+
+def in_turns(
+    family: Family, actions: int, states: int, delays: Any, instance: int
+) -> tuple[Environment, Environment] | None:
+    """A problem whose mapping does not change and the same with one that does, in arrays of the
+    same form, so that one program plays both. None where the family has no such problems.
+    """
+    if family.changing is None:
+        return None
+    plain = problem(family, actions, states, delays, instance)
+    same = AlternatingMapping([plain.mapping.P, plain.mapping.P])
+    changing = family.changing(actions, states, delays, instance)
+    return Environment(same, plain.losses, delays), changing
+
+
+def _checked(made: Any, actions: int, states: int, delays: Any) -> Environment:
     if not isinstance(made, Environment):
         raise TypeError(
             f"family must make an Environment, but for {actions} actions, {states} states and "

@@ -14,6 +14,7 @@ from jaxbio.analysis.comparison import Comparison, Row
 from jaxbio.analysis.intervals import YES
 from jaxbio.figures.style import Look, style
 from jaxbio.studies.advise.figure import advice
+from jaxbio.studies.advise.tournament import Left, Outcome
 from jaxbio.studies.beyond.figure import beyond
 from jaxbio.studies.beyond.study import CHANGES, FORGETFUL, MEMORIES
 from jaxbio.studies.contestants import ROBUST, UNIFORM, contestants
@@ -91,7 +92,7 @@ def made_up_phase(actions: list[int], horizons: list[int]) -> xr.Dataset:
     return xr.Dataset({name: (dims, own) for name, own in named.items()}, coordinates, about)
 
 
-def made_up_advice() -> Comparison:
+def made_up_advice() -> Outcome:
     """Names with options, regrets far apart, and a tie for the first place."""
     names = ["nsd-ucrl2", "ucb1", "metaadabio-tsallis:rule=practical,delta=0.05", "metabio"]
     means = [190.0, 191.0, 12_300.0, 15_700.0]
@@ -100,7 +101,8 @@ def made_up_advice() -> Comparison:
             None if i == 0 else 0.4, 0.5 * (i < 2), 0.5 * (i < 2))
         for i, (name, mean) in enumerate(zip(names, means, strict=True))
     ]  # fmt: skip
-    return Comparison(tuple(rows), 1_024, True, 0.05 / 12)
+    left = Left("hindsight-exp3:scale=3", 20_000.0, 19_000.0, 21_000.0, 32)
+    return Outcome(Comparison(tuple(rows), 1_024, True, 0.05 / 12), (left,), None, 30_000.0)
 
 
 SIZES = {"one": ([8], [10_000]), "several": ([2, 8, 32], [2_000, 20_000])}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,9 +17,9 @@ from jaxbio import rng
 from jaxbio.figures.style import Look
 from jaxbio.studies import specs
 from jaxbio.studies.advise.figure import advice as draw_advice
-from jaxbio.studies.advise.study import LEVEL, LOOKS, _advice, advise
-from jaxbio.studies.contestants import contestants, is_robust
-from jaxbio.studies.families import FAMILIES, drawn
+from jaxbio.studies.advise.study import advise
+from jaxbio.studies.contestants import UNIFORM, contestants, everybody, is_robust, looks_at_states
+from jaxbio.studies.families import FAMILIES, drawn, in_turns
 from jaxbio.sweeps.workers import OutOfTime
 
 commands_advise = importlib.import_module("jaxbio.studies.advise.command")
@@ -34,11 +34,14 @@ def problem(**changes: Any) -> dict[str, Any]:
 def test_advice_names_the_winner_and_stops_early() -> None:
     learners = {"UCB1": jb.UCB1(), "idle": jb.UCB1(exploration=1e6)}
     found = advise(**problem(learners=learners, seconds=600))
-    assert found.overall.winner == "UCB1"
+    assert found.overall.winner == found.recommended == "UCB1"
     assert found.runs == 32
     assert found.robust is None
     assert found.overall.paired
-    picture = draw_advice(found.overall, "a title", Look())
+    assert found.changing is not None
+    assert found.stationary.worth is None  # neither looks at states
+    assert found.stationary.uniform == pytest.approx(0.5 * 400 * 0.32, rel=0.02)
+    picture = draw_advice(found.stationary, "a title", Look())
     assert [label.get_text() for label in picture.axes[0].get_yticklabels()] == ["idle", "UCB1"]
 
 
@@ -47,47 +50,54 @@ def test_equals_are_too_close_to_call() -> None:
     learners = {"one": jb.DAdaExp3(), "other": jb.DAdaExp3()}
     found = advise(**problem(learners=learners, seconds=600, looks=3, first=8))
     assert found.overall.winner is None
-    assert found.robust is not None
+    assert found.robust in learners
     assert not found.decided
     assert found.runs == 8 * 4
-    assert found.overall.level == pytest.approx(0.05 / 3)
+    assert found.overall.level == pytest.approx(0.05 / (3 * 3 * 2))
 
 
-def test_noisy_near_equals_are_too_close_to_call() -> None:
-    """Regrets differ from run to run, by more than they do on average."""
-    learners = {"a": jb.UCB1(exploration=2.0), "b": jb.UCB1(exploration=2.02)}
-    found = advise(**problem(learners=learners, seconds=600, looks=3))
-    assert found.runs == 128
-    assert found.overall.winner is None
-    assert found.overall.contenders in (("a", "b"), ("b", "a"))
-    assert found.overall.rows[1].behind_high > 0 > found.overall.rows[1].behind_low
-    assert "too close to call between" in found.overall.verdict
+def test_states_are_worth_what_a_comparison_of_one_s_own_says() -> None:
+    """Two learners of which one looks at states, on the problem of the family."""
+    learners = {"with": jb.make_learner("state-thompson"), "without": jb.make_learner("thompson")}
+    given = problem(actions=4, states=3, horizon=500, delays=jb.FixedDelay(20), looks=4)
+    found = advise(**given | {"learners": learners, "seconds": 600})
+    worth = found.stationary.worth
+    assert worth is not None
+    env = jb.make_environment("paper-utility", actions=4, states=3, delays=jb.FixedDelay(20))
+    means = {
+        name: jb.simulate(env, one, horizon=500, runs=2_000, rounds=1, seed=5,
+                          progress=False).final_regret.mean()
+        for name, one in learners.items()
+    }  # fmt: skip
+    wider = 2 * (worth.high - worth.low)  # four standard errors of the smaller sample
+    assert worth.ratio == pytest.approx(means["with"] / means["without"], abs=wider)
+    assert worth.low < worth.ratio < worth.high < 1
+    said = commands_advise.as_text(found, "utility")
+    assert f"States save {1 - worth.ratio:.0%} of the regret" in said
 
 
-def looks_at_equals(generator: np.random.Generator) -> Iterator[bool]:
-    """Look by look: is a winner named? Two learners of the same mean, the most that can be named
-    among equals: with more of them the best has to be told from all. Runs are paired.
-    """
-    known = {"one": jb.UCB1(), "other": jb.UCB1()}
-    finals = {name: np.empty(0) for name in known}
-    for look in range(LOOKS):
-        shared = generator.normal(0, 1, 32 * 2 ** max(look - 1, 0))
-        for name in known:
-            own = shared + generator.normal(0, 1, shared.size)
-            finals[name] = np.concatenate([finals[name], 100 + own])
-        found = _advice(finals, known, LEVEL / LOOKS, 0.0, resamples=50)
-        yield found.overall.winner is not None
+def test_everybody_looks_at_states_or_does_not() -> None:
+    env = jb.make_environment("paper-utility", actions=4, states=3)
+    without = {name for name, one in everybody().items() if not looks_at_states(one, env)}
+    assert without == {
+        "Thompson sampling", "DAda-Exp3, rate x 3", "UCB1", "UCB1, exploration 0.2", "DAda-Exp3",
+        "Tsallis-INF",
+    }  # fmt: skip
+    assert {type(one) for one in contestants().values()} <= {type(x) for x in everybody().values()}
 
 
-@pytest.mark.slow
-def test_looking_often_does_not_make_a_winner_of_chance() -> None:
-    """Among 400 comparisons of equals at most 5 % may name a winner at any look: 20 at the level,
-    and more than 35 have a probability of 6e-4. (It is 13; with the full level at each look it
-    would be 78.)
-    """
-    generator = np.random.default_rng(1)
-    named = sum(any(looks_at_equals(generator)) for _ in range(400))
-    assert named <= 35
+class LooksInPassing(jb.UCB1):
+    """Computes something of the states, which decides nothing."""
+
+    def learn(self, state: Any, t: Any, play: Any, arrivals: Any) -> Any:
+        _ = play.state + 1
+        return super().learn(state, t, play, arrivals)
+
+
+def test_who_looks_at_states_is_a_matter_of_what_follows_from_them() -> None:
+    env = jb.make_environment("paper-utility", actions=4, states=3)
+    assert not looks_at_states(jb.pytree(LooksInPassing)(), env)
+    assert looks_at_states(jb.KnownLosses(jb.UCB1(), theta=[0.1, 0.2, 0.3]), env)
 
 
 def test_who_is_robust_is_a_matter_of_type() -> None:
@@ -114,39 +124,34 @@ def test_who_is_robust_is_a_matter_of_type() -> None:
 
 
 def test_labels_do_not_decide_who_is_robust() -> None:
+    """The best of all has no guarantee, and the label of one that has."""
     learners = {
         "mine": jb.make_learner("metabio-skipping"),
         "base": jb.DAdaExp3(),
         "metabio": jb.UCB1(),
     }
     found = advise(**problem(learners=learners, looks=1, first=8))
-    assert found.robust is not None
-    assert sorted(row.name for row in found.robust.rows) == ["base", "mine"]
-    assert found.robust.level == found.overall.level == pytest.approx(0.05 / 2)
+    assert found.recommended == "metabio"
+    assert found.robust in ("base", "mine")
 
 
-def test_advice_is_decided_when_both_questions_are() -> None:
-    """One far ahead of two that are the same: overall it wins, among the robust there is a tie."""
-    known = {"ahead": jb.UCB1(), "one": jb.DAdaExp3(), "other": jb.DAdaExp3()}
-    shared = np.random.default_rng(0).normal(100, 1, 32)
-    finals = {"ahead": shared - 50, "one": shared, "other": shared}
-    found = _advice(finals, known, LEVEL, 0.0, resamples=50)
-    assert found.overall.winner == "ahead"
-    assert found.robust is not None
-    assert found.robust.winner is None
-    assert not found.decided
+def made_up(
+    names: Sequence[str], axes: Any, runs: int, value: float = 1.0
+) -> tuple[xr.Dataset, tuple[int, ...]]:
+    shape = (len(names), len(axes["place"]), runs)
+    values = ("learner", "place", "run"), np.full(shape, value)
+    return xr.Dataset({"final_regret": values}, {"learner": list(names)}), shape
 
 
 def played_keys(monkeypatch: pytest.MonkeyPatch, seed: int) -> np.ndarray:
     """[runs, 2]: the key of every run that advice with this seed is made of."""
-    clock, keys = Clock(1.0, 0.0), []
+    keys = []
 
-    def sweep(*args: Any, **options: Any) -> xr.Dataset:
+    def sweep(build: Any, learners: Any, axes: Any, **options: Any) -> xr.Dataset:
         keys.append(rng.run_keys(options["seed"], np.arange(options["runs"])).T)
-        return clock.sweep(*args, **options)
+        return made_up([*learners], axes, options["runs"])[0]
 
     monkeypatch.setattr(lab_advise, "sweep", sweep)
-    monkeypatch.setattr(lab_advise, "time", clock)
     learners = {"one": jb.UCB1(), "other": jb.UCB1()}
     found = advise(**problem(seed=seed, learners=learners, looks=3, first=8))
     assert found.runs == sum(map(len, keys)) == 8 * 4
@@ -160,75 +165,37 @@ def test_no_run_is_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_counts_on_all_problems_of_the_family(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made-up games: the regret on a problem is its first entry."""
+    """Made-up games: the regret on a problem is an entry of its first mapping, times the number of
+    its mappings where these differ.
+    """
 
     def sweep(build: Any, learners: Any, axes: Any, *, runs: int, **_: Any) -> xr.Dataset:
-        entries = [float(build(instance=i).mapping.P[0, 0]) for i in axes["instance"]]
+        phases = [build(place=i).mapping.P_phases for i in axes["place"]]
+        entries = [P[0, 0, 0] * (1 if (P[0] == P[1]).all() else 2) for P in phases]
         values = np.tile(np.array(entries)[:, None], (len(learners), 1, runs))
-        made = ("learner", "instance", "run"), values
+        made = ("learner", "place", "run"), values
         return xr.Dataset({"final_regret": made}, {"learner": list(learners)})
 
     monkeypatch.setattr(lab_advise, "sweep", sweep)
     found = advise(**problem(family="random", looks=1))
     problems = [drawn(2, 2, jb.FixedDelay(5), i) for i in range(8)]
     expected = np.mean([one.mapping.P[0, 0] for one in problems])
-    assert [row.mean for row in found.overall.rows] == pytest.approx([expected] * 5)
+    assert [row.mean for row in found.overall.rows] == pytest.approx([expected] * len(everybody()))
+    assert found.changing is not None
+    assert found.changing.comparison.rows[0].mean == pytest.approx(2 * expected)
 
 
 # --- time
 
 
-class Clock:
-    """Games take what they are told to, and every sweep is made up: all learners are equal."""
+def late(finals: dict[str, np.ndarray], rounds: int, played: int) -> Any:
+    """A sweep whose time is over. finals: label -> regrets [runs] on both problems."""
 
-    def __init__(self, first: float, per_game: float) -> None:
-        self.now, self.first, self.per_game, self.games = 0.0, first, per_game, []
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sweep(self, build: Any, learners: Any, axes: Any, *, runs: int, **_: Any) -> xr.Dataset:
-        self.now += runs * self.per_game + self.first * (not self.games)
-        self.games.append(runs)
-        shape = (len(learners), len(axes["instance"]), runs)
-        made = ("learner", "instance", "run"), np.ones(shape)
-        return xr.Dataset({"final_regret": made}, {"learner": list(learners)})
-
-
-@pytest.mark.parametrize(
-    ("first", "per_game", "seconds", "games"),
-    [
-        (5.0, 0.01, 9.0, [32, 32, 64, 128]),  # compiling takes long: look 4 would end at 10.12
-        (0.0, 1.0, 45.0, [32]),  # a second one might take as long, and end at 64
-        (0.0, 1.0, 100.0, [32, 32]),
-        (20.0, 0.1, 45.0, [32, 32, 64]),
-        (1.0, 0.0, 45.0, [32, 32, 64, 128, 256, 512]),
-        (1.0, 0.0, 0.5, [32]),
-    ],
-)
-def test_no_look_begins_that_time_does_not_allow(
-    monkeypatch: pytest.MonkeyPatch,
-    first: float,
-    per_game: float,
-    seconds: float,
-    games: list[int],
-) -> None:
-    clock = Clock(first, per_game)
-    monkeypatch.setattr(lab_advise, "sweep", clock.sweep)
-    monkeypatch.setattr(lab_advise, "time", clock)
-    found = advise(**problem(seconds=seconds))
-    assert clock.games == games
-    assert found.runs == sum(games)
-    assert clock.now <= max(seconds * 4 / 3, first + 32 * per_game)
-
-
-def no_time(finals: list[tuple[str, np.ndarray]], played: int) -> Any:
-    """A sweep whose time is over, with so much finished."""
-
-    def sweep(*_: Any, **__: Any) -> xr.Dataset:
-        late = OutOfTime()
-        late.finals, late.rounds, late.played = finals, 1_000, played
-        raise late
+    def sweep(build: Any, learners: Any, *_: Any, **__: Any) -> xr.Dataset:
+        error = OutOfTime()
+        error.finals = [(name, finals.get(name, np.ones(8))) for name in learners for _ in "12"]
+        error.rounds, error.played = rounds, played
+        raise error
 
     return sweep
 
@@ -237,9 +204,9 @@ def test_advice_speaks_of_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> N
     """Two of three learners are; of the third one run is missing."""
     known = {name: jb.UCB1() for name in ("far", "half", "near")}
     regrets = np.arange(8.0)
-    finals = [("far", 100 + regrets), ("half", np.where(regrets < 7, 0, np.nan)), ("near", regrets)]
-    monkeypatch.setattr(lab_advise, "sweep", no_time(finals, 900))
-    found = advise(**problem(learners=known, first=8, seconds=600))
+    finals = {"far": 100 + regrets, "half": np.where(regrets < 7, 0, np.nan), "near": regrets}
+    monkeypatch.setattr(lab_advise, "sweep", late(finals, 1_000, 900))
+    found = advise(**problem(learners=known, first=8, looks=1, seconds=600))
     assert found.unfinished == ("half",)
     assert [row.name for row in found.overall.rows] == ["near", "far"]
     assert (found.runs, found.overall.winner) == (8, "near")
@@ -249,42 +216,49 @@ def test_advice_speaks_of_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_too_little_time_says_how_much_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fifth of the rounds in 10 seconds: 50 for all three learners, 34 for two."""
-    known = {name: jb.UCB1() for name in ("one", "half", "none")}
-    finals = [("one", np.ones(8)), ("half", np.full(8, np.nan)), ("none", np.full(8, np.nan))]
-    monkeypatch.setattr(lab_advise, "sweep", no_time(finals, 200))
+    none = {name: np.full(8, np.nan) for name in ("one", "other", "third", UNIFORM)}
+    known = {name: jb.UCB1() for name in ("one", "other", "third")}
+    clock = SimpleNamespace(now=0.0)
+    play = late(none, 1_000, 200)
+
+    def sweep(*args: Any, **options: Any) -> xr.Dataset:
+        clock.now += 10.0
+        return play(*args, **options)
+
+    monkeypatch.setattr(lab_advise, "sweep", sweep)
+    monkeypatch.setattr(lab_advise, "number_of_workers", lambda: 2)
+    monkeypatch.setattr(lab_advise, "time", SimpleNamespace(monotonic=lambda: clock.now))
     said = (
-        "seconds=10 of play are too few for advice: 200 of 1,000 rounds .* two learners, takes "
-        "about 34 .* all 3 takes about 50"
+        "seconds=10 are too few for advice: fewer than two learners finished .* about two "
+        "learners, takes about 25 seconds, and one about all 3 takes about 50 seconds"
     )
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=said):  # 200 of the rounds of four in 10 seconds
         advise(**problem(learners=known, first=8, seconds=10))
-    monkeypatch.setattr(lab_advise, "sweep", no_time(finals, 0))
-    with pytest.raises(ValueError, match="takes much more seconds"):
-        advise(**problem(learners=known, first=8, seconds=10))
+
+
+def test_no_wave_begins_when_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of five learners and the yardstick, two at a time: the first wave takes all the time."""
+    clock, waves = SimpleNamespace(now=0.0), []
+
+    def sweep(build: Any, learners: Any, axes: Any, *, runs: int, **_: Any) -> xr.Dataset:
+        clock.now += 20.0
+        waves.append([*learners])
+        return made_up([*learners], axes, runs)[0]
+
+    monkeypatch.setattr(lab_advise, "sweep", sweep)
+    monkeypatch.setattr(lab_advise, "number_of_workers", lambda: 1)
+    monkeypatch.setattr(lab_advise, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    known = {name: jb.UCB1() for name in "abcde"}
+    found = advise(**problem(learners=known, seconds=19))
+    assert waves == [["a", "b"]]
+    assert found.unfinished == ("c", "d", "e")
 
 
 def test_seconds_bind_the_games() -> None:
     """Long games: without a limit they would take an hour."""
-    with pytest.raises(ValueError, match=r"seconds=0\.2 of play are too few for advice"):
-        advise(**problem(horizon=10**9, seconds=0.2))
-
-
-def test_a_look_that_time_does_not_allow_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer is that of the looks before it."""
-    clock = Clock(1.0, 0.0)
-
-    def sweep(*args: Any, **options: Any) -> xr.Dataset:
-        if len(clock.games) == 2:
-            raise OutOfTime
-        return clock.sweep(*args, **options)
-
-    monkeypatch.setattr(lab_advise, "sweep", sweep)
-    monkeypatch.setattr(lab_advise, "time", clock)
-    found = advise(**problem(seconds=45))
-    assert clock.games == [32, 32]
-    assert found.runs == 64
-    assert found.unfinished == ()
+    learners = {"one": jb.UCB1(), "other": jb.UCB1()}
+    with pytest.raises(ValueError, match=r"seconds=0\.2 are too few for advice"):
+        advise(**problem(horizon=10**9, seconds=0.2, learners=learners))
 
 
 def test_advice_goes_on_where_it_was_interrupted(
@@ -295,13 +269,14 @@ def test_advice_goes_on_where_it_was_interrupted(
     first = advise(**given)
     monkeypatch.setattr(importlib.import_module("jaxbio.sweeps.execute"), "play_block", None)
     assert advise(**given).overall == first.overall
+    assert (tmp_path / "look-0-0").is_dir()
 
 
 # --- families and what is refused
 
 
 def test_random_problems_differ_and_come_back() -> None:
-    build, instances = FAMILIES["random"]
+    build, instances, _ = FAMILIES["random"]
     made = [build(3, 4, jb.FixedDelay(1), i).mapping.P for i in range(instances)]
     assert len({table.tobytes() for table in made}) == instances
     np.testing.assert_array_equal(made[1], build(3, 4, jb.FixedDelay(9), 1).mapping.P)
@@ -318,6 +293,27 @@ def test_random_problems_are_uniform() -> None:
     assert theta.mean() == pytest.approx(1 / 2, abs=0.013)
     assert theta.var() == pytest.approx(1 / 12, rel=0.05)
     assert abs(np.corrcoef(theta[1:], theta[:-1])[0, 1]) < 0.045
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_a_family_in_turns_is_the_same_problem_and_one_that_changes(name: str) -> None:
+    """The same games while nothing changes, and the best action as far ahead."""
+    family, delays = FAMILIES[name], jb.FixedDelay(3)
+    found = in_turns(family, 3, 4, delays, 0)
+    assert found is not None
+    same, changing = found
+    plain = family.build(3, 4, delays, 0)
+    learner = jb.UCB1()
+    given: dict[str, Any] = {"horizon": 300, "runs": 3, "progress": False}
+    regrets = [jb.simulate(env, learner, **given).regret for env in (plain, same)]
+    np.testing.assert_allclose(regrets[0], regrets[1], atol=1e-3)
+    P = np.asarray(changing.mapping.P_phases)
+    assert not np.allclose(P[0], P[1])
+    np.testing.assert_array_equal(P[int(name == "utility")], plain.mapping.P)
+    if name == "utility":
+        costs = P @ np.asarray(changing.losses.theta)  # [2, K]
+        ahead = costs - costs[:, :1]
+        np.testing.assert_allclose(ahead, [[0, 0.32, 0.32]] * 2, atol=1e-6)
 
 
 def test_the_title_has_the_delays_that_are_played() -> None:
@@ -362,6 +358,10 @@ def test_a_family_of_the_users() -> None:
     [
         ({"learners": {"x": jb.UCB1()}}, r"learners must be two or more, but got \['x'\]"),
         ({"learners": [jb.UCB1()]}, "learners must map labels to learners, but got"),
+        (
+            {"learners": {UNIFORM: jb.UCB1(), "y": jb.UCB1()}},
+            "a learner cannot be called 'uniform play'",
+        ),
         ({"learners": {"x": jb.UCB1, "y": jb.UCB1()}}, r"learners\['x'\] must be a learner"),
         ({"actions": "a", "family": "random"}, "actions must be an integer, but got 'a'"),
         ({"states": 0, "family": "random"}, "states must be at least 1, but got 0"),

@@ -18,6 +18,7 @@ from jaxbio.storage.store import Store
 from jaxbio.studies import adversaries, outputs, specs
 from jaxbio.studies.advise import command as advise
 from jaxbio.studies.advise.study import Advice
+from jaxbio.studies.advise.tournament import Outcome, Worth
 from jaxbio.studies.beyond import command as beyond
 from jaxbio.studies.phase import command as phase
 from jaxbio.studies.regimes import command as regimes
@@ -279,7 +280,7 @@ def test_advice_is_kept_without_being_asked(
     times = [file.stat().st_mtime_ns for file in kept]
     assert kept
     assert Path("results/advise/store") in Path(stores[0]).parents
-    monkeypatch.setattr(lab_advise, "_fits", lambda *_: False)  # one look
+    monkeypatch.setattr("jaxbio.studies.advise.tournament.fits", lambda *_: False)  # one look
     assert cli.main(words) == 0
     assert stores[2] == stores[0]
     assert [file.stat().st_mtime_ns for file in kept] == times, "played again"
@@ -288,20 +289,29 @@ def test_advice_is_kept_without_being_asked(
 
 
 def test_advice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("jaxbio.studies.advise.study._fits", lambda *_: False)  # one look
+    monkeypatch.setattr("jaxbio.studies.advise.tournament.fits", lambda *_: False)  # one look
     words = ["advise", "--actions", "2", "--states", "2", "--horizon", "200", "--delay", "5"]
     words += ["--figure", "advice.svg", "--learners", "ucb1", "metabio"]
     found = printed(capsys, *words, "dada-exp3")
     assert found["runs"] == 32
-    names = {row["name"] for row in found["learners for a mapping that may change"]["rows"]}
-    assert names == {"metabio", "dada-exp3"}
+    assert found["best with a guarantee"] in ("metabio", "dada-exp3")
+    for kind in ("stationary mapping", "changing mapping"):
+        one = found[kind]
+        names = [row["name"] for row in one["rows"]] + [row["name"] for row in one["left early"]]
+        assert sorted(names) == ["dada-exp3", "metabio", "ucb1"]
+        assert one["worth of states"]["with_states"] == "metabio"
+        assert one["uniform play"] == pytest.approx(0.5 * 200 * 0.32, rel=0.05)
     assert Path("advice.svg").read_text().startswith("<?xml")
 
 
 def test_advice_on_a_problem_of_the_users_assumes_nothing_about_it() -> None:
     compared = jb.compare({"a": [1.0, 2.0, 3.0], "b": [5.0, 6.0, 8.0]})
-    found = Advice(compared, compared, 3, 1.0)
-    assert "If the mapping is stationary: a has" in advise.as_text(found, "random")
+    worth = Worth("a", "b", 0.3, 0.2, 1.4, 3, True)
+    found = Advice(Outcome(compared, (), worth, 6.5), None, "b", 3, 1.0)
+    assert advise.as_text(found, "random").startswith("Stationary mapping\n")
     own = advise.as_text(found, "mine:problem")
-    assert "On this problem: a has" in own
-    assert "stationary" not in own
+    assert own.startswith("On this problem\n")
+    assert "tationary" not in own
+    assert "Playing at random has a regret of 6.5; hardly better: b." in own
+    assert "It is open whether states help: they save -40% to 80% (a against b)." in own
+    assert "Of the learners whose regret is bounded whatever it does, b was the best" in own

@@ -12,16 +12,20 @@ import numpy as np
 from jaxbio.environment.delays import DELAYS, FixedDelay, TableDelay
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.advise.study import Advice, advise
+from jaxbio.studies.advise.tournament import Outcome, Worth
 from jaxbio.studies.families import FAMILIES
 
 STORES = Path("results") / "advise" / "store"
-USUAL = (
-    "If the mapping is stationary",
-    "If it may change, choose among those whose regret is bounded then. While it does not",
-)
-OWN = ("On this problem", "Among those whose regret is bounded whatever the mapping does")
+TITLES = dict.fromkeys(FAMILIES, "Stationary mapping")
+OWN = "On this problem"
+CHANGING = "Changing mapping"
 ADVERSARIAL = (
-    "If losses are adversarial, states may mislead: take one that ignores them, such as DAda-Exp3."
+    "If losses are adversarial, what a state cost before says nothing: take a learner that ignores "
+    "states, such as DAda-Exp3."
+)
+THEORY = (
+    "`jaxbio theory` ranks by bounds, which hold for the worst problem of this size: it may prefer "
+    "another learner."
 )
 
 
@@ -41,8 +45,8 @@ def add(commands: Any) -> None:
     )
     parsing.problem(made)
     parsing.family(made, advise)
-    made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual five")
-    spent = "of play, at most, beside the time that compiling takes"
+    made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual 16")
+    spent = "to spend, compiling included"
     parsing.option(made, "--seconds", advise, spent, type=float)
     parsing.option(made, "--seed", advise, "root seed", type=int)
     place = f"of finished parts (by default below {STORES}): the same command goes on"
@@ -82,7 +86,7 @@ def draw(found: Advice, options: Any) -> None:
     from jaxbio.figures.style import Look
     from jaxbio.studies.advise.figure import advice
 
-    save_as(advice(found.overall, title(found, options), Look()), options.figure)
+    save_as(advice(found.stationary, title(found, options), Look()), options.figure)
 
 
 def title(found: Advice, options: Any) -> str:
@@ -105,10 +109,11 @@ def written(law: Any) -> str:
 
 def as_dict(found: Advice) -> dict[str, Any]:
     """For JSON."""
-    robust = None if found.robust is None else found.robust.to_dict()
     return {
-        "stationary mapping": found.overall.to_dict(),
-        "learners for a mapping that may change": robust,
+        "recommended": found.recommended,
+        "stationary mapping": _outcome(found.stationary),
+        "changing mapping": None if found.changing is None else _outcome(found.changing),
+        "best with a guarantee": found.robust,
         "delays": written(found.delays),
         "unfinished": list(found.unfinished),
         "runs": found.runs,
@@ -116,13 +121,65 @@ def as_dict(found: Advice) -> dict[str, Any]:
     }
 
 
+def _outcome(one: Outcome) -> dict[str, Any]:
+    return one.comparison.to_dict() | {
+        "left early": [left._asdict() for left in one.left],
+        "worth of states": None if one.worth is None else one.worth._asdict(),
+        "uniform play": one.uniform,
+    }
+
+
 def as_text(found: Advice, family: str) -> str:
     """A family of the user's may have any mapping and any losses: then the games speak for them."""
-    all_of_them, safe = USUAL if family in FAMILIES else OWN
-    lines = [str(found.overall), "", f"{all_of_them}: {found.overall.verdict}."]
+    parts = [_of_outcome(TITLES.get(family, OWN), found.stationary)]
+    if found.changing is not None:
+        parts.append(_of_outcome(CHANGING, found.changing))
+    last = []
     if found.robust is not None:
-        lines.append(f"{safe}: {found.robust.verdict}.")
-        lines.append(ADVERSARIAL)
+        last.append(
+            "A mapping may change in worse ways. Of the learners whose regret is bounded whatever "
+            f"it does, {found.robust} was the best while it did not."
+        )
+    last += [ADVERSARIAL, THEORY]
     if found.unfinished:
-        lines.append(f"Not finished in time, so not compared: {', '.join(found.unfinished)}.")
+        last.append(f"Not finished in time, so not compared: {', '.join(found.unfinished)}.")
+    return "\n\n".join([*parts, "\n".join(last)])
+
+
+def _of_outcome(title: str, one: Outcome) -> str:
+    """A table of those that stayed, a line for each of those that left, and the answers."""
+    lines = [title, "", one.comparison.table()]
+    if one.left:
+        least_first = sorted(one.left, key=lambda left: left.mean)
+        width = max(len(left.name) for left in least_first)
+        lines += ["", "Surely beaten, and played no further:"]
+        lines += [
+            f"  {left.name:<{width}}  {left.mean:>10,.1f}  {left.low:,.1f} to {left.high:,.1f} "
+            f"({left.runs} games)"
+            for left in least_first
+        ]
+    if one.uniform is not None:
+        lines += ["", guessing(one)]
+    if one.worth is not None:
+        lines.append(worth(one.worth))
     return "\n".join(lines)
+
+
+def guessing(one: Outcome) -> str:
+    """How far everybody is from playing at random."""
+    uniform = one.uniform or 0.0
+    means = [*one.comparison.rows, *one.left]
+    close = [row.name for row in means if row.mean > 0.9 * uniform]
+    said = f"Playing at random has a regret of {uniform:,.1f}"
+    return f"{said}; hardly better: {', '.join(close)}." if close else f"{said}."
+
+
+def worth(found: Worth) -> str:
+    """What states are worth, in one line."""
+    saved, least, most = (1 - value for value in (found.ratio, found.high, found.low))
+    who = f"{found.with_states} against {found.without}"
+    if least > 0:
+        return f"States save {saved:.0%} of the regret ({least:.0%} to {most:.0%}; {who})."
+    if most < 0:
+        return f"States cost {-saved:.0%} of the regret ({-most:.0%} to {-least:.0%}; {who})."
+    return f"It is open whether states help: they save {least:.0%} to {most:.0%} ({who})."

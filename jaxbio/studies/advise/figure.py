@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from jaxbio.analysis.comparison import Comparison
 from jaxbio.figures.lines import panels, room_for, thousands
 from jaxbio.figures.style import SIZE, Look, colours, text_inches, wrapped
+from jaxbio.studies.advise.tournament import Outcome
 
 NAMES = 0.36  # of the width for names of learners, at most: options are broken into lines
 
 
-def advice(comparison: Comparison, title: str, look: Look) -> Figure:
-    """A row per learner, the best on top: mean, 95 % interval, probability of being best."""
-    rows = list(reversed(comparison.rows))
-    labels = [f"{row.probability_best:.0%} best" for row in rows]
+def advice(outcome: Outcome, title: str, look: Look) -> Figure:
+    """A row per learner, the best on top: mean, 95 % interval, and the probability of being best
+    of those that stayed to the end, the games of the others.
+    """
+    comparison = outcome.comparison
+    both = [(row, f"{row.probability_best:.0%} best") for row in comparison.rows]
+    both += [(row, f"{row.runs} games") for row in sorted(outcome.left, key=lambda row: row.mean)]
+    rows, labels = zip(*reversed(both), strict=True)
     names = [_lines(row.name, look) for row in rows]
     figure, (axes,) = panels(
         [""],

@@ -1,32 +1,30 @@
 """Which learner should I run at my K, S, T and delays? Played, not looked up.
 
 Learners play a family of problems of the user's size in the same worlds, more and more runs, until
-a winner is beyond doubt or time is over. A test is made after every look at the results, each at a
-share of the level, so that looking often does not make a winner of chance.
+a winner is beyond doubt or time is over; those that are surely beaten stop early (`tournament`).
+Where the family has problems with a mapping that changes, these are played too.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jaxbio import checks, rng
-from jaxbio.analysis.compare import compare
 from jaxbio.analysis.comparison import Comparison
-from jaxbio.analysis.statistics import RESAMPLES
 from jaxbio.environment.environment import Environment
 from jaxbio.storage.store import part
-from jaxbio.studies.contestants import contestants, is_robust
-from jaxbio.studies.families import FAMILY, family_of, problem
+from jaxbio.studies.advise.tournament import TWO, Finals, Outcome, Tournament
+from jaxbio.studies.contestants import UNIFORM, everybody, is_robust, looks_at_states, uniform_play
+from jaxbio.studies.families import FAMILY, family_of, in_turns, problem
 from jaxbio.sweeps.sweep import sweep
-from jaxbio.sweeps.workers import OutOfTime, time_limit
+from jaxbio.sweeps.workers import OutOfTime, number_of_workers, time_limit
 
 SECONDS = 45.0
 LOOKS = 6  # at the results; runs double from one to the next
@@ -34,34 +32,45 @@ LEVEL = 0.05  # the probability, at most, that any look names a winner among equ
 FIRST = 32  # games of each learner before the first look
 ROUNDS = 3_200_000  # of each learner before the first look, at most, unless games are fewer than
 FEWEST = 8
-FIRST_SHARE = 2 / 3  # of the time: after a longer first look there is no second
-TWO = 2  # learners make the smallest answer
+STATIONARY, CHANGING = "stationary", "changing"  # the kinds of problems
 
 
 @dataclass(frozen=True)
 class Advice:
     """What the runs say.
 
-    overall: all learners, for a mapping that does not change. robust: those whose regret is bounded
-    where it may (see `is_robust`), compared on the same games, in which it does not; None where
-    fewer than two of them played. runs: of each learner. Where the family has several instances, a
-    run is one on each of them, and its regret their mean: what is compared is the mean over these
-    very instances. delays: the law, of the first instance, as it was played (a family of the user's
-    may have its own). unfinished: learners that time did not allow.
+    stationary: for a mapping that does not change (of a family of the user's: as it makes it).
+    changing: for one that does; None where the family has no such problem. robust: the best of
+    those with a guarantee whatever the mapping does (see `is_robust`), as far as it stayed or left
+    on the stationary problem; None where there is none. runs: of each learner that stayed to the
+    end. Where the family has several instances, a run is one on each of them, and its regret their
+    mean: what is compared is the mean over these very instances. delays: the law, of the first
+    instance, as it was played (a family of the user's may have its own). unfinished: learners that
+    time did not allow.
     """
 
-    overall: Comparison
-    robust: Comparison | None
+    stationary: Outcome
+    changing: Outcome | None
+    robust: str | None
     runs: int
     seconds: float
     delays: Any = None
     unfinished: tuple[str, ...] = ()
 
     @property
+    def overall(self) -> Comparison:
+        """Of those that stayed to the end, for a mapping that does not change."""
+        return self.stationary.comparison
+
+    @property
+    def recommended(self) -> str:
+        """The least mean regret while the mapping does not change, whether or not it is sure."""
+        return self.overall.best
+
+    @property
     def decided(self) -> bool:
-        """Has every comparison a winner?"""
-        asked = [self.overall, self.robust]
-        return all(one.winner is not None for one in asked if one is not None)
+        """Has every comparison a winner, and is it known what states are worth?"""
+        return all(one.decided for one in (self.stationary, self.changing) if one is not None)
 
 
 def advise(
@@ -86,98 +95,159 @@ def advise(
       actions, states, horizon, delays: K, S, T and the law of the delays.
       family: "utility", "random", or a function (actions, states, delays) -> Environment of the
         numbers K and S and the law of the delays.
-      learners: label -> learner (default: `contestants()`).
-      seconds: to spend. Programs are compiled first, whatever that takes (some seconds for each
-        learner). Then the first look is played for so long at most: learners that are finished
-        by then are compared, the others are named in `unfinished`, and where fewer than two are
-        it is an error that says what would be enough. No other look begins that is not expected
-        to end in this time, compiling included, and it is given up a third after it.
+      learners: label -> learner (default: `everybody()`, 16 of them), the most promising first.
+      seconds: to spend, compiling included. In the first look learners play a few at a time, and
+        none begins when the time is over: those that are finished by then are compared, the others
+        are named in `unfinished`, and where fewer than two are it is an error that says what would
+        be enough. No other look begins that is not expected to end in this time, and it is given
+        up a third after it.
       looks, first: at most so many looks at the results; the first at so many games of each
         learner (fewer where they are long), each further one at twice as many as the one before.
-      level: the probability, at most, that a winner is named among equals.
+      level: the probability, at most, that a winner is named among equals, or that a learner that
+        is as good as any leaves early.
       seed: the root seed. No run is one of `simulate`, `sweep` or the search of `tune` with the
         same seed: a tuned learner is judged in worlds that it has not seen.
       store: a folder for finished parts; the same call goes on where it was interrupted.
       progress: show bars.
     """
+    begun = time.monotonic()
     actions, states = checks.size("actions", actions, 2), checks.size("states", states, 1)
     looks, first = checks.size("looks", looks, 1, 30), checks.size("first", first, 2)
     level = checks.probability_of_error("level", level)
     budget = checks.number("seconds", seconds, 0, open_low=True)
-    known = _checked(contestants() if learners is None else learners)
+    known = _checked(everybody() if learners is None else learners)
     horizon = checks.size("horizon", horizon, 1)
-    kind = family_of(family)
-    problems = [problem(kind, actions, states, delays, i) for i in range(kind.instances)]
+    problems = _problems(family, actions, states, delays)
+    instances = len(problems[STATIONARY])
     few = min(first, max(FEWEST, ROUNDS // horizon))
-    units = max(min(FEWEST, first), few // len(problems))  # a unit is a game on every instance
-    games = [units * 2 ** max(look - 1, 0) for look in range(looks)]
+    units = max(min(FEWEST, first), few // instances)  # a unit is a game on every instance
     root = checks.seed(seed)
-    finals: dict[str, np.ndarray] = {}
-    begun, times = time.monotonic(), []
-    for look, runs in enumerate(games):
-        own = time.monotonic()
-        rest = budget if look == 0 else 4 / 3 * budget - (own - begun)
+    hall = _Hall(problems, known | uniform_play(), horizon, root, store, progress)
+    env = problems[STATIONARY][0]
+    with_states = [name for name, one in known.items() if looks_at_states(one, env)]
+    without = [name for name in known if name not in with_states]
+    games = [units * 2 ** max(look - 1, 0) for look in range(looks)]
+    played = Tournament((with_states, without), UNIFORM, games, level, tuple(problems))
+    played.hold(hall.play, [*known, UNIFORM], budget - (time.monotonic() - begun))
+    if not played.outcomes:
+        raise ValueError(hall.too_little(budget, len(known)))
+    outcomes = played.outcomes
+    return Advice(
+        outcomes[STATIONARY],
+        outcomes.get(CHANGING),
+        _robust(outcomes[STATIONARY], known),
+        played.runs,
+        time.monotonic() - begun,
+        env.delays,
+        tuple(name for name in played.unfinished if name != UNIFORM),
+    )
+
+
+def _problems(family: Any, actions: int, states: int, delays: Any) -> dict[str, list[Environment]]:
+    """kind -> its instances."""
+    kind = family_of(family)
+    given = [(kind, actions, states, delays, i) for i in range(kind.instances)]
+    both = [in_turns(*one) for one in given]
+    if None in both:
+        return {STATIONARY: [problem(*one) for one in given]}
+    return {name: [one[i] for one in both if one] for i, name in enumerate((STATIONARY, CHANGING))}
+
+
+class _Hall:
+    """Where the games are played. rounds, played: those that were asked for, and those that were
+    played before time was over.
+    """
+
+    def __init__(
+        self,
+        problems: Mapping[str, Sequence[Environment]],
+        known: Mapping[str, Any],
+        horizon: int,
+        root: Any,
+        store: Any,
+        progress: bool,
+    ) -> None:
+        self.problems, self.known, self.horizon = problems, known, horizon
+        self.root, self.store, self.progress = root, store, progress
+        self.seconds, self.played, self.asked = 0.0, 0, 0
+
+    def play(self, names: Sequence[str], look: int, runs: int, seconds: float) -> Finals:
+        """Those that are finished in so many seconds: name -> kind -> final regrets [runs], means
+        over the instances. In the first look a few at a time, as each is compiled first.
+        """
+        deadline = time.monotonic() + seconds
         given: Any = {
-            "horizon": horizon,
+            "horizon": self.horizon,
             "runs": runs,
-            "seed": rng.stream_key(root, look),
-            "store": part(store, f"look-{look}"),
-            "progress": progress,
+            "seed": rng.stream_key(self.root, look),
+            "progress": self.progress,
         }
-        try:
-            more = _played(problems, known, rest, given)
-        except OutOfTime as late:
-            if look > 0:  # its games are not looked at
+        found: Finals = {}
+        for number, some in enumerate(_waves(names) if look == 0 else [names]):
+            rest = deadline - time.monotonic()
+            if rest <= 0:
                 break
-            more = _finished(late, known, budget)
-        finals = {name: np.concatenate([finals.get(name, []), more[name]]) for name in more}
-        compared = _advice(finals, known, level / looks, time.monotonic() - begun)
-        times.append(time.monotonic() - own)
-        short = len(finals) < len(known)
-        if compared.decided or short or not _fits(times, games, budget):
-            break
-    return dataclasses.replace(
-        compared,
-        delays=problems[0].delays,
-        unfinished=tuple(name for name in known if name not in finals),
-        seconds=time.monotonic() - begun,
-    )
+            place = part(self.store, f"look-{look}-{number}")
+            found |= self._play(list(some), rest, given | {"store": place})
+        return found
 
+    def _play(self, names: list[str], seconds: float, given: Any) -> Finals:
+        flat = [(kind, i) for kind, envs in self.problems.items() for i in range(len(envs))]
+        begun = time.monotonic()
+        try:
+            with time_limit(seconds):
+                data = sweep(
+                    lambda place: self.problems[flat[place][0]][flat[place][1]],
+                    {name: self.known[name] for name in names},
+                    {"place": list(range(len(flat)))},
+                    rounds=1,
+                    keep="finals",
+                    **given,
+                )
+        except OutOfTime as late:
+            self.played, self.asked = self.played + late.played, self.asked + late.rounds
+            self.seconds += time.monotonic() - begun
+            rows = {name: np.array([row for label, row in late.finals if label == name])
+                    for name in names}  # fmt: skip
+            finals = {name: row for name, row in rows.items() if not np.isnan(row).any()}
+        else:
+            regret = data.final_regret.transpose("learner", "place", "run")
+            finals = {name: regret.sel(learner=name).values for name in names}
+        kinds = np.array([kind for kind, _ in flat])
+        return {
+            name: {kind: values[kinds == kind].mean(axis=0) for kind in self.problems}
+            for name, values in finals.items()
+        }
 
-def _played(
-    problems: Sequence[Environment], known: Mapping[str, Any], seconds: float, given: Any
-) -> dict[str, np.ndarray]:
-    """label -> final regrets [runs], means over the problems; played in so many seconds at most."""
-    instances = list(range(len(problems)))
-    with time_limit(max(seconds, 0)):
-        data = sweep(
-            lambda instance: problems[instance],
-            known,
-            {"instance": instances},
-            rounds=1,
-            keep="finals",
-            **given,
+    def too_little(self, seconds: float, learners: int) -> str:
+        """How much time is enough, as far as that can be told."""
+        each = math.inf
+        if self.played:
+            wave = self.seconds * self.asked / self.played
+            each = wave / min(_together(), learners + 1)
+        return (
+            f"seconds={seconds:g} are too few for advice: fewer than two learners finished their "
+            f"first games; at this speed the smallest answer, about two learners, takes "
+            f"{_about(TWO * each)} seconds, and one about all {learners} takes "
+            f"{_about((learners + 1) * each)} seconds"
         )
-    regret = data.final_regret.mean("instance")
-    return {name: regret.sel(learner=name).values for name in known}
 
 
-def _finished(late: OutOfTime, known: Mapping[str, Any], seconds: float) -> dict[str, np.ndarray]:
-    """label -> final regrets [runs], of the learners all of whose games are finished."""
-    found = {
-        name: np.mean([row for label, row in late.finals if label == name], axis=0)
-        for name in known
-    }
-    whole = {name: row for name, row in found.items() if not np.isnan(row).any()}
-    if len(whole) >= TWO:
-        return whole
-    all_of_them = math.inf if late.played == 0 else seconds * late.rounds / late.played
-    raise ValueError(
-        f"seconds={seconds:g} of play are too few for advice: {late.played:,} of {late.rounds:,} "
-        f"rounds were played; at this speed the smallest answer, about two learners, takes "
-        f"{_about(all_of_them * TWO / len(known))} seconds, and one about all {len(known)} takes "
-        f"{_about(all_of_them)}"
-    )
+def _together() -> int:
+    """Learners of a wave: the compiler has work for all workers, and little is lost at the end."""
+    return 2 * number_of_workers()
+
+
+def _waves(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    size = _together()
+    return (names[i : i + size] for i in range(0, len(names), size))
+
+
+def _robust(outcome: Outcome, known: Mapping[str, Any]) -> str | None:
+    """The least mean among those with a guarantee."""
+    means = {one.name: one.mean for one in (*outcome.left, *outcome.comparison.rows)}
+    safe = [name for name in means if is_robust(known[name])]
+    return min(safe, key=lambda name: means[name]) if safe else None
 
 
 def _about(seconds: float) -> str:
@@ -191,37 +261,10 @@ def _about(seconds: float) -> str:
 def _checked(learners: Any) -> dict[str, Any]:
     if not isinstance(learners, Mapping):
         raise TypeError(f"learners must map labels to learners, but got {checks.shown(learners)}")
-    if len(learners) < 2:
+    if len(learners) < TWO:
         raise ValueError(f"learners must be two or more, but got {list(learners)}")
+    if UNIFORM in learners:
+        raise ValueError(f"a learner cannot be called {UNIFORM!r}: that one plays as a yardstick")
     for name, learner in learners.items():
         checks.learner(f"learners[{name!r}]", learner)
     return dict(learners)
-
-
-def _fits(times: Sequence[float], games: Sequence[int], budget: float) -> bool:
-    """Is there time for another look? times: of the looks made; games: of all looks.
-
-    The first look compiles programs, so that its time says little about games: the second, of as
-    many, takes no longer. After that a game takes what it took since the first look.
-    """
-    made = len(times)
-    if made == 1:
-        return times[0] <= FIRST_SHARE * budget
-    per_game = sum(times[1:]) / sum(games[1:made])
-    return made < len(games) and sum(times) + per_game * games[made] <= budget
-
-
-def _advice(
-    finals: Mapping[str, np.ndarray],
-    known: Mapping[str, Any],
-    level: float,
-    seconds: float,
-    resamples: int = RESAMPLES,
-) -> Advice:
-    """level: of all that is asked, shared equally between the two questions."""
-    robust = {name: values for name, values in finals.items() if is_robust(known[name])}
-    both = 1 < len(robust) < len(finals)
-    each = level / 2 if both else level
-    overall = compare(finals, level=each, resamples=resamples)
-    among = compare(robust, level=each, resamples=resamples) if len(robust) > 1 else None
-    return Advice(overall, among, len(next(iter(finals.values()))), seconds)

@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbio import checks
-from jaxbio.analysis.statistics import CONFIDENCE, student_reach
+from jaxbio.analysis.statistics import CONFIDENCE, ratio_of_means
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import Environment
 from jaxbio.storage.store import part
@@ -187,17 +187,17 @@ def _play(
 def ratios(finals: xr.Dataset, level: float = CONFIDENCE) -> xr.Dataset:
     """Ratios of mean final regret, wrapper to its base, with intervals.
 
-    That of a cell is Student's for the logarithm of the ratio (delta method); base and wrapper keep
-    their pairing.
+    As `ratio_of_means` has them; base and wrapper keep their pairing.
 
     finals: final_regret and base_regret [..., run]. Returns ratio, low, high: [...].
     """
     both = [finals[name].transpose(..., "run") for name in ("final_regret", "base_regret")]
     means = [_positive(one.mean("run"), str(one.name)) for one in both]
-    ratio = means[0] / means[1]
-    relative = both[0] / means[0] - both[1] / means[1]
-    factor = np.exp(student_reach(relative.values, level))
-    return xr.Dataset({"ratio": ratio, "low": ratio / factor, "high": ratio * factor})
+    found = ratio_of_means(both[0].values, both[1].values, level)
+    names = ("ratio", "low", "high")
+    return xr.Dataset(
+        {name: means[0].copy(data=one) for name, one in zip(names, found, strict=True)}
+    )
 
 
 def _positive(means: xr.DataArray, name: str) -> xr.DataArray:

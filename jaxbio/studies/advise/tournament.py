@@ -1,0 +1,218 @@
+"""A tournament: learners play the same worlds, and who is surely beaten plays no further.
+
+After every look at the results a learner leaves when some other of its group is surely better, on
+every kind of problem that is played. Those that stay play twice as many games before the next look.
+So time goes to the few that can still be the best, with states and without.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxbio.analysis.compare import compare
+from jaxbio.analysis.comparison import Comparison
+from jaxbio.analysis.statistics import RESAMPLES, of_margin, ratio_of_means
+
+FIRST_SHARE = 2 / 3  # of the time: after a longer first look there is no second
+CLOSE = 0.05  # an answer to what states are worth is good when its interval reaches no further
+TWO = 2  # learners make the smallest answer
+TESTS = 3  # of a kind of problem at every look: all learners, those with states, those without
+
+Finals = dict[str, dict[str, np.ndarray]]  # learner -> kind of problem -> final regrets [runs]
+# (names, look, runs, seconds) -> what is finished by then
+Play = Callable[[Sequence[str], int, int, float], Finals]
+
+
+class Left(NamedTuple):
+    """A learner that left early: its mean regret then, with its 95 % interval, of so many games."""
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    runs: int
+
+
+class Worth(NamedTuple):
+    """What states are worth: the mean regret of the best learner that looks at them relative to
+    that of the best one that does not, with its 95 % interval. runs: that it was measured on. The
+    two learners were chosen by the games before, where there were any (`fresh`).
+    """
+
+    with_states: str
+    without: str
+    ratio: float
+    low: float
+    high: float
+    runs: int
+    fresh: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one kind of problem. comparison: of those that stayed, on all their games; left: those
+    that did not; worth: None where all learners look at states or none does, or where a mean regret
+    is not above 0; uniform: the mean regret of playing at random.
+    """
+
+    comparison: Comparison
+    left: tuple[Left, ...]
+    worth: Worth | None
+    uniform: float | None
+
+    @property
+    def decided(self) -> bool:
+        """Is there a winner, and is it known what states are worth?"""
+        close = self.worth is None or self.worth.high - self.worth.low <= 2 * CLOSE
+        return self.comparison.winner is not None and close
+
+
+@dataclass
+class Tournament:
+    """groups: names of those with states, of those without; yardstick: plays the first look alone.
+
+    games: of each look. level: the probability, at most, that a learner with the least true mean of
+    its group leaves, or that a winner is wrongly named, at any look.
+    """
+
+    groups: tuple[list[str], list[str]]
+    yardstick: str | None
+    games: Sequence[int]
+    level: float
+    kinds: tuple[str, ...]
+    resamples: int = RESAMPLES
+    finals: Finals = field(default_factory=dict)
+    left: dict[str, int] = field(default_factory=dict)  # name -> games
+    unfinished: tuple[str, ...] = ()
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Those that still play, in the order in which they were given."""
+        gone = {*self.left, *self.unfinished}
+        return [name for group in self.groups for name in group if name not in gone]
+
+    @property
+    def runs(self) -> int:
+        """Of those that stayed."""
+        return len(self.finals[self.names[0]][self.kinds[0]])
+
+    @property
+    def each(self) -> float:
+        """The level of a single test."""
+        return self.level / (TESTS * len(self.kinds) * len(self.games))
+
+    def hold(self, play: Play, order: Sequence[str], seconds: float) -> None:
+        """Play until everything is decided, or nothing more fits into the time. order: of the names
+        in the first look, for where time does not allow them all.
+
+        The first look may take all the time, each further one a third more than what is left.
+        """
+        begun, times, work = time.monotonic(), [], []
+        for look, runs in enumerate(self.games):
+            began = time.monotonic()
+            rest = seconds if look == 0 else 4 / 3 * seconds - (began - begun)
+            names = list(order) if look == 0 else self.names
+            more = play(names, look, runs, rest)
+            if look == 0:
+                self.unfinished = tuple(name for name in order if name not in more)
+                if len(self.names) < TWO:
+                    return
+            elif len(more) < len(names):
+                return  # its games are not looked at
+            self._look(more)
+            times.append(time.monotonic() - began)
+            work.append(runs * len(names))
+            ahead = self.games[look + 1] * len(self.names) if look + 1 < len(self.games) else None
+            decided = all(one.decided for one in self.outcomes.values())
+            short = set(self.unfinished) - {self.yardstick}
+            if decided or short or ahead is None or not fits(times, work, ahead, seconds):
+                return
+
+    def _look(self, more: Finals) -> None:
+        """Take in the games of a look, and let go who is surely beaten."""
+        before = self.finals
+        self.finals = {**before, **{name: _joined(before.get(name), own)
+                                    for name, own in more.items()}}  # fmt: skip
+        playing, runs = self.names, self.runs
+        beaten = {
+            name
+            for group in self.groups
+            for name in _beaten_everywhere(self._of(group, playing), self.kinds, self.each)
+        }
+        for kind in self.kinds:
+            self.outcomes[kind] = self._outcome(kind, playing, before, more)
+        self.left |= {name: runs for name in playing if name in beaten}
+
+    def _of(self, group: Sequence[str], playing: Sequence[str]) -> Finals:
+        return {name: self.finals[name] for name in playing if name in group}
+
+    def _outcome(self, kind: str, playing: Sequence[str], before: Finals, more: Finals) -> Outcome:
+        return Outcome(
+            compare(
+                {name: self.finals[name][kind] for name in playing},
+                level=self.each,
+                resamples=self.resamples,
+            ),
+            tuple(_left(name, self.finals[name][kind]) for name in self.left),
+            self._worth(kind, playing, before, more),
+            float(self.finals[self.yardstick][kind].mean())
+            if self.yardstick in self.finals
+            else None,
+        )
+
+    def _worth(
+        self, kind: str, playing: Sequence[str], before: Finals, more: Finals
+    ) -> Worth | None:
+        groups = [[name for name in playing if name in group] for group in self.groups]
+        if not all(groups):
+            return None
+        fresh = all(name in before for name in playing)
+        chosen_by = before if fresh else more
+        both = [min(group, key=lambda name: chosen_by[name][kind].mean()) for group in groups]
+        with_states, without = (more[name][kind] for name in both)
+        ratio, low, high = map(float, ratio_of_means(with_states, without))
+        if not math.isfinite(high - low):
+            return None
+        return Worth(both[0], both[1], ratio, low, high, len(with_states), fresh)
+
+
+def _joined(
+    before: Mapping[str, np.ndarray] | None, more: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    pieces = [before, more] if before is not None else [more]
+    return {kind: np.concatenate([one[kind] for one in pieces]) for kind in more}
+
+
+def _beaten_everywhere(finals: Finals, kinds: Sequence[str], level: float) -> set[str]:
+    """Those of a group that are surely not the best of it on any kind of problem."""
+    if len(finals) < TWO:
+        return set()
+    compared = [
+        compare({name: own[kind] for name, own in finals.items()}, level=level, resamples=1)
+        for kind in kinds
+    ]
+    return set(finals) - set(itertools.chain(*(one.contenders for one in compared)))
+
+
+def _left(name: str, regrets: np.ndarray) -> Left:
+    return Left(name, float(regrets.mean()), *of_margin(regrets).interval(), len(regrets))
+
+
+def fits(times: Sequence[float], work: Sequence[float], ahead: float, seconds: float) -> bool:
+    """Is there time for another look? times, work: seconds and games of the looks made; ahead:
+    games of the next one.
+
+    The first look compiles programs, so that its time says little about games: the second, of no
+    more, takes no longer. After that a game takes what it took since the first look.
+    """
+    if len(times) == 1:
+        return times[0] <= FIRST_SHARE * seconds
+    return sum(times) + sum(times[1:]) / sum(work[1:]) * ahead <= seconds
