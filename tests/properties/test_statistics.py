@@ -4,7 +4,7 @@ One is a prototype in plain Python, older than this package: means of 8 runs, 20
 where noted. The other is a compiled kernel with 8,192 runs. A comparison allows z standard errors
 of the difference of the two means, where both standard errors come from the spread of the 200 or
 more runs played here. With z = 4.5 a comparison of correct programs fails with probability 7e-6,
-and the 117 comparisons of this file together with probability below 1e-3. Where only the spread
+and the 116 comparisons of this file together with probability below 1e-3. Where only the spread
 tells two learners apart it is compared too, by an F test that fails with probability 1e-5 (were
 the regrets normal), 4e-5 in all.
 """
@@ -112,7 +112,6 @@ BY_STATES = [  # learner, delay, number, runs behind it (hindsight: another prog
     (jb.make_learner("metabio-mean"), 50, 273, 32),
     (jb.make_learner("metabio-mean"), 200, 385, 32),
     (jb.StateThompson("exact"), 50, 14, 24),
-    (jb.StateThompson("exact"), 500, 31, 24),
 ]
 
 
