@@ -96,15 +96,15 @@ class Hindsight:
 
 @pytree
 class HindsightExp3(Hindsight):
-    """Exponential weights in hindsight: W(a, s) counts what was shown, L-hat(a) = sum_s W(a, s)
-    theta-hat(s).
+    """Exponential weights that price past rounds by today's estimates of the states they showed.
 
-    The idea is jaxbio's own; the paper proves nothing about it, and nor do we. A round adds
-    1 / (p + gamma) to the W of its action and state at once, and is priced in every later round by
-    the estimate theta-hat(s) of that time, from the losses of the state that have arrived. So a
-    late loss corrects all rounds that showed its state, nothing waits, and delays are not in the
-    rate: eta_t = gamma_t = sqrt(3 ln K + ln(2/delta)) / (2 sqrt(2 K t)), as if there were none.
-    It counts on states whose mean losses do not change: against adversarial losses it may fail.
+    L-hat(a) = sum_s W(a, s) theta-hat(s), where W counts what actions have shown. The idea is
+    jaxbio's own; the paper proves nothing about it, and nor do we. A round adds 1 / (p + gamma) to
+    the W of its action and state at once, and is priced in every later round by the estimate
+    theta-hat(s) of that time, from the losses of the state that have arrived. So a late loss
+    corrects all rounds that showed its state, nothing waits, and delays are not in the rate:
+    eta_t = gamma_t = sqrt(3 ln K + ln(2/delta)) / (2 sqrt(2 K t)), as if there were none. It counts
+    on states whose mean losses do not change: against adversarial losses it may fail.
 
     scale: multiplies every rate; a number or an optax schedule of the round.
     estimator: "mean" plain means; "lcb" lower confidence bounds, as in MetaBIO, with confidence
@@ -130,10 +130,11 @@ class HindsightExp3(Hindsight):
 
 @pytree
 class HindsightTsallis(Hindsight):
-    """Tsallis-INF in hindsight: HindsightExp3 with x_t = argmin <L-hat, x> - 2 sqrt(t) sum sqrt(x).
+    """HindsightExp3 with the regulariser of Tsallis-INF.
 
-    Also jaxbio's own, and without a proof. The hybrid regulariser of Zimmert and Seldin less its
-    entropy, which is there for delay: nothing waits here. W grows by 1 / x_t(A_t).
+    x_t = argmin <L-hat, x> - 2 sqrt(t) sum sqrt(x). Also jaxbio's own, and without a proof. The
+    hybrid regulariser of Zimmert and Seldin less its entropy, which is there for delay: nothing
+    waits here. W grows by 1 / x_t(A_t).
 
     Options: see HindsightExp3. Only estimator="lcb" makes use of delta.
     """

@@ -4,7 +4,7 @@ One is a prototype in plain Python, older than this package: means of 8 runs, 20
 where noted. The other is a compiled kernel with 8,192 runs. A comparison allows z standard errors
 of the difference of the two means, where both standard errors come from the spread of the 200 or
 more runs played here. With z = 4.5 a comparison of correct programs fails with probability 7e-6,
-and the 112 comparisons of this file together with probability below 1e-3. Where only the spread
+and the 116 comparisons of this file together with probability below 1e-3. Where only the spread
 tells two learners apart it is compared too, by an F test that fails with probability 1e-5 (were
 the regrets normal), 4e-5 in all.
 """
@@ -105,6 +105,20 @@ def test_experiment_1(name: str) -> None:
     if name in KERNEL_LAPLACE:
         many = play(stochastic(jb.LaplaceDelay(50, 25)), learner, 1024).final_regret
         agrees_sharply(many, KERNEL_LAPLACE[name])
+
+
+BY_STATES = [  # learner, delay, number, runs behind it (hindsight: another program, in NumPy)
+    (jb.HindsightExp3(), 50, 269, 2000),
+    (jb.make_learner("metabio-mean"), 50, 273, 32),
+    (jb.make_learner("metabio-mean"), 200, 385, 32),
+    (jb.StateThompson("exact"), 50, 14, 24),
+]
+
+
+@pytest.mark.parametrize(("learner", "delay", "expected", "runs"), BY_STATES)
+def test_experiment_1_by_states(learner: Any, delay: int, expected: float, runs: int) -> None:
+    env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(delay))
+    agrees(play(env, learner).final_regret, expected, runs)
 
 
 WINDOW, WINDOW_SD = "NSD-UCRL2, window", (19, 24, 21, 28)
