@@ -24,6 +24,13 @@ def count(mask: Array, axis: int | None = None) -> Array:
     return jnp.sum(mask, axis=axis, dtype=jnp.int32)
 
 
+def wrapping(least: int) -> int:
+    """Places of an array that is filled round and round: at least so many, and a power of two, so
+    that `index & (places - 1)` is the place of an index.
+    """
+    return 1 << (least - 1).bit_length()
+
+
 def one_hot(index: Array, size: int) -> Array:
     """bool [size, *index.shape]: True where the position equals `index`."""
     positions = lax.iota(jnp.int32, size).reshape(size, *(1,) * jnp.ndim(index))

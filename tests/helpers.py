@@ -32,7 +32,8 @@ BY_VMAP = "default:jaxbio plays this with jax.vmap"
 
 HORIZON = 2000
 LANES = 8  # of a table game: no more losses of older rounds arrive together
-SHALLOW, DEEP = 64, 4096  # rings: one that wraps around many times, one for endless delays
+# Rings: one that wraps around many times, one for endless delays. No powers of two.
+SHALLOW, DEEP = 80, 3584
 
 P = np.array([[0.8, 0.1, 0.1], [0.4, 0.5, 0.1], [0.3, 0.7, 0.0], [0.5, 0.3, 0.2]])
 THETA = np.array([0.2, 0.4, 0.8])

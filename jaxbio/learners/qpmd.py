@@ -11,7 +11,7 @@ from jax import lax
 from jaxbio import checks, rng
 from jaxbio.core import Array, Arrivals, Known, Play, State, Ticket, check_learner, draws_of
 from jaxbio.learners.undelayed import learn_at_once, without_delay
-from jaxbio.ops import choose, one_hot, select
+from jaxbio.ops import choose, one_hot, select, wrapping
 from jaxbio.trees import float_dtype, pytree
 
 
@@ -115,7 +115,7 @@ class QPMD:
 
     Room: an action is played only while its queue is empty, so all that a queue ever holds was
     outstanding in the last round that began with it empty. No loss that can still arrive is
-    older than `ring_depth` rounds, so that many places per action are always enough.
+    older than `ring_depth` rounds, so that many places per action, or more, are always enough.
 
     Uniforms: where no loss is stored at all, the base is asked when the next round begins, with the
     uniform of that round, so that without delay QPM-D plays exactly as its base does. Where losses
@@ -142,7 +142,7 @@ class QPMD:
         u = jnp.zeros(() if wanted == 1 else wanted, float_dtype())
         shapes = jax.eval_shape(self._ask, base, zero, u)
         nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-        return QPMDState(base, zero, nothing, queues_empty(K, known.ring_depth))
+        return QPMDState(base, zero, nothing, queues_empty(K, wrapping(known.ring_depth)))
 
     def act(self, state: QPMDState, t: Array, u: Array) -> tuple[Array, QPMDTicket]:
         standing = state.request

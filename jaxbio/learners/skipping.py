@@ -15,15 +15,16 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbio.core import Array, Known, round_number
-from jaxbio.ops import Wide, count, wide_add, wide_value, wide_zero
+from jaxbio.ops import Wide, count, wide_add, wide_value, wide_zero, wrapping
 
 
 class Skipping(NamedTuple):
     """active: int32 [], outstanding rounds that count; total (D-hat): their sum over past rounds.
 
-    cut: int32 [], rounds 1..cut are too old. pending: bool [ring_depth + 1], which of the recent
-    rounds are outstanding; the last entry takes the writes that do not count. flag: bool [], of
-    round cut + 1, looked up after the writes of the round before, so that they happen in place.
+    cut: int32 [], rounds 1..cut are too old. pending: bool [places + 1], which of the recent
+    rounds are outstanding, more of them than the ring has slots; the last entry takes the writes
+    that do not count. flag: bool [], of round cut + 1, looked up after the writes of the round
+    before, so that they happen in place.
     """
 
     active: Array
@@ -34,7 +35,7 @@ class Skipping(NamedTuple):
 
 
 def start(known: Known) -> Skipping:
-    pending = jnp.zeros(known.ring_depth + 1, bool)
+    pending = jnp.zeros(wrapping(known.ring_depth) + 1, bool)
     return Skipping(jnp.int32(0), wide_zero(), jnp.int32(0), pending, jnp.bool_(False))
 
 
