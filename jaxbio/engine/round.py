@@ -17,6 +17,7 @@ from jaxbio import checks, rng
 from jaxbio.core import Array, Arrivals, Known, Play, draws_of, facts_of, ignores_empty_lanes
 from jaxbio.engine import protocol, ring
 from jaxbio.engine.marks import most_of_block
+from jaxbio.engine.sizing import longest_of
 from jaxbio.environment.environment import Environment
 from jaxbio.ops import Sum, Wide, sum_add, sum_zero, wide_add, wide_value, wide_zero
 from jaxbio.trees import as_arrays, float_dtype, is_concrete, library_of, pytree, static
@@ -81,9 +82,9 @@ class Game:
     """Everything a run is a function of, apart from its key.
 
     best: int32 [], the best action of the whole horizon; gaps: [E, K] or None, what the others cost
-    beyond it (`Environment.gaps`). lanes: how many losses of older rounds can arrive in one round;
-    boxes: of a slot of the ring; late: is it known that no loss arrives in its own round? These
-    three are never part of a result.
+    beyond it (`Environment.gaps`); longest: int32 [], of the delays, as their law says. lanes: how
+    many losses of older rounds can arrive in one round; boxes: of a slot of the ring; late: is it
+    known that no loss arrives in its own round? These three are never part of a result.
     """
 
     env: Environment
@@ -91,6 +92,7 @@ class Game:
     known: Known
     best: Array
     gaps: Any
+    longest: Array
     lanes: int = static()
     boxes: int = static(default=BOXES)
     late: bool = static(default=False)
@@ -139,7 +141,8 @@ def make_game(
     shapes = (env.num_actions, env.state_slots, ring_depth)
     known = Known(env.real_states, horizon, delay, *shapes)
     late = is_late(env.delays) if late is None else late
-    return as_arrays(Game(env, learner, known, best, env.gaps(best), lanes, boxes, late), library)
+    numbers = best, env.gaps(best), told_longest(env.delays, ring_depth)
+    return as_arrays(Game(env, learner, known, *numbers, lanes, boxes, late), library)
 
 
 def is_late(delays: Any) -> bool:
@@ -160,6 +163,11 @@ def told_delay(delays: Any, known: bool = False) -> Any:
     if known or _is_known(delays):
         return delays.longest()
     return delays.delay(jnp.zeros(2, jnp.uint32), jnp.int32(1))
+
+
+def told_longest(delays: Any, ring_depth: int) -> int:
+    """The longest delay that the law says can occur, or that fits into the ring."""
+    return min(longest_of(delays), ring_depth - 1) if _is_known(delays) else ring_depth - 1
 
 
 def begin(game: Game) -> Carry:
@@ -243,7 +251,7 @@ def close(
     tally = Tally(sum_add(carry.tally.regret, regret), sum_add(carry.tally.loss, acted.loss))
     arrived = number if game.late else number + (acted.delay == 0).astype(jnp.int32)
     outside = (acted.action < 0) | (acted.action >= env.num_actions)
-    beyond = (acted.delay >= game.known.ring_depth) & (t <= game.known.horizon - acted.delay)
+    beyond = (acted.delay > game.longest) & (t <= game.known.horizon - acted.delay)
     lost = beyond | (acted.delay < 0)
     if env.delays.constant:
         lost = lost | (acted.delay != game.known.delay)

@@ -38,7 +38,7 @@ def sizes_for(delays: Any, horizon: int) -> tuple[int, int]:
             "the sizes of the ring cannot be read off traced delays: "
             "pass ring_depth=... and lanes=... to rollout"
         )
-    depth, lanes = ring.depth_for(_longest(delays), horizon), 1
+    depth, lanes = ring.depth_for(longest_of(delays), horizon), 1
     if not delays.constant:
         counted = delays.written_down
         lanes = _rounded(_most_together(delays, horizon)) if counted else LANES
@@ -66,7 +66,7 @@ def common_sizes(
     return slots, depth, lanes
 
 
-def _longest(delays: Any) -> int:
+def longest_of(delays: Any) -> int:
     """The longest delay that a law says can occur, at most the length of the longest game."""
     found = delays.longest()
     if type(found) is int and 0 <= found <= MAX_HORIZON:
@@ -102,7 +102,7 @@ def checked_sizes(env: Environment, horizon: int, ring_depth: Any, lanes: Any) -
     ring_depth = checks.size("ring_depth", ring_depth, 1)
     lanes = checks.size("lanes", lanes, 1, ring.MAX_LANES)
     delays_known = all(is_concrete(leaf) for leaf in jax.tree.leaves(env.delays))
-    needed = min(_longest(env.delays), horizon) + 1 if delays_known else 1
+    needed = min(longest_of(env.delays), horizon) + 1 if delays_known else 1
     if ring_depth < needed:
         raise ValueError(
             f"ring_depth must be at least {needed} for these delays, but got {ring_depth}"

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbio.core import pad_learner
 from jaxbio.engine.player import form, stack
-from jaxbio.engine.round import Game, make_game, told_delay
+from jaxbio.engine.round import Game, make_game, told_delay, told_longest
 from jaxbio.engine.sizing import common_sizes, sizes_for
 from jaxbio.environment.environment import Environment
 from jaxbio.trees import as_arrays, with_fields
@@ -66,11 +66,11 @@ class Laws:
 
 class Recipe(NamedTuple):
     """A game in parts that others have too. problem: all but the learner, and but the delays unless
-    these are None; delays: they themselves, and what a learner is told of them.
+    these are None; delays: they themselves, what a learner is told of them, and the longest.
     """
 
     problem: Game
-    delays: tuple[Any, Any] | None
+    delays: tuple[Any, Any, Any] | None
     learner: Any
 
     def made(self) -> Game:
@@ -108,8 +108,9 @@ class Games:
         laws = {id(env.delays): env.delays for env in envs}
         told = [told_delay(law, known=True) for law in laws.values()]  # else there are no sizes
         self.late, self.boxes = min(told) > 0, boxes
-        # Of each: its kind, and it itself beside what a learner is told of it.
-        arrays = as_arrays(list(zip(laws.values(), told, strict=True)), np)
+        longest = [told_longest(law, self.depth) for law in laws.values()]
+        # Of each: its kind, and what a recipe has of it.
+        arrays = as_arrays(list(zip(laws.values(), told, longest, strict=True)), np)
         self.delays = {key: (self._kind(one), one) for key, one in zip(laws, arrays, strict=True)}
         self.learner = Once(self._learner)
         self.whole = Once(self._whole)
@@ -123,7 +124,7 @@ class Games:
         key = id(env.mapping), id(env.losses), env.num_states, horizon
         found = self.problems.get(key)
         if found is None:
-            game = _with_delays(self._game(env, horizon), None, None)
+            game = _with_delays(self._game(env, horizon), None, None, None)
             found = self.problems[key] = self._kind(game), game
         law, delays = self.delays[id(env.delays)]
         return (found[0], law, mine), Recipe(found[1], delays, arrays)
@@ -145,7 +146,7 @@ class Games:
         return self.kinds.setdefault(form(tree), len(self.kinds))
 
 
-def _with_delays(game: Game, delays: Any, delay: Any) -> Game:
+def _with_delays(game: Game, delays: Any, delay: Any, longest: Any) -> Game:
     """The same problem with other delays: the best action and the gaps do not depend on them."""
     env, known = with_fields(game.env, delays=delays), with_fields(game.known, delay=delay)
-    return with_fields(game, env=env, known=known)
+    return with_fields(game, env=env, known=known, longest=longest)

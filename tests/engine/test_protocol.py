@@ -393,14 +393,15 @@ def test_facts_may_be_arrays_in_simulate() -> None:
 
 @jb.pytree
 class Longer:
-    """Draws up to 400 although it promises 20."""
+    """Draws fewer than `most` although it promises 20."""
 
     promise: int = jb.static(default=20)
+    most: int = jb.static(default=400)
     constant = False
     written_down = False
 
     def delay(self, key: Any, t: Any) -> Any:
-        return (rng.delay_word(key, t) % np.uint32(400)).astype(jnp.int32)
+        return (rng.delay_word(key, t) % np.uint32(self.most)).astype(jnp.int32)
 
     def longest(self) -> int:
         return self.promise
@@ -417,10 +418,11 @@ class Longer:
         lambda env: jb.sweep(env, {"one": Uniform()}, {}, horizon=1000, runs=3, progress=False),
     ],
 )
-def test_a_delay_law_that_exceeds_its_longest_raises(play: Any) -> None:
-    play(jb.Environment(MAPPING, LOSSES, Longer(400)))
+@pytest.mark.parametrize("most", [400, 22])  # beyond the ring, and within it
+def test_a_delay_law_that_exceeds_its_longest_raises(play: Any, most: int) -> None:
+    play(jb.Environment(MAPPING, LOSSES, Longer(most - 1, most)))
     with pytest.raises(RuntimeError, match=r"longer than the law's longest\(\) says"):
-        play(jb.Environment(MAPPING, LOSSES, Longer(20)))
+        play(jb.Environment(MAPPING, LOSSES, Longer(20, most)))
 
 
 def test_delays_beyond_the_horizon_may_be_longer_than_the_ring() -> None:
