@@ -72,11 +72,10 @@ def diagonal(actions: int, best: float = 0.1) -> Table:
 
 
 def small_gap(gap: float, states: int) -> Table:
-    """Four actions that differ in how often they show the last state."""
+    """Four actions, of which the first shows the best state more often and the worst one less."""
     P = np.full((4, states), 1 / states)
-    for action in range(4):
-        P[action, 0] += gap * (action == 0)
-        P[action, -1] -= gap * (action == 0)
+    P[0, 0] += gap
+    P[0, -1] -= gap
     return P, np.linspace(0.2, 0.8, states)
 
 
@@ -132,7 +131,7 @@ PROBLEMS = (
     own("no action is better", NO_ACTION_IS_BETTER, 2_000, jb.FixedDelay(40)),
     own("small gap", small_gap(0.02, 6), 4_000, jb.FixedDelay(20)),
     own("small gap", small_gap(0.05, 4), 20_000, jb.GeometricDelay(100)),
-    own("small gap", small_gap(0.1, 12), 5_000, jb.UniformDelay(0, 500)),
+    own("small gap", small_gap(0.06, 12), 5_000, jb.UniformDelay(0, 500)),
     own("an action for each state", diagonal(5), 4_000, jb.FixedDelay(200)),
     own("an action for each state", diagonal(3, 0.4), 8_000, jb.LaplaceDelay(100, 50)),
     own("an action for each state", diagonal(10), 3_000, jb.FixedDelay(20)),

@@ -44,7 +44,9 @@ def hybrid_minimiser(losses: Array, tsallis: Array, entropy: Array) -> Array:
 
 
 def tsallis_minimiser(losses: Array, tsallis: Array) -> Array:
-    """[K]: the same without entropy, where y needs no steps."""
+    """[K]: the same without entropy, where y needs no steps. With more than a thousand actions it
+    is not exact to float32 (with 10,000 within 1.3e-4 in all).
+    """
 
     def step(_: Array, level: Array) -> Array:
         y = (losses - level) / tsallis

@@ -14,6 +14,7 @@ from jaxbio.learners.bold import BOLD
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
 from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
+from jaxbio.learners.qpmd import QPMD
 from jaxbio.learners.registry import make_learner
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.trees import float_dtype
@@ -42,10 +43,17 @@ def uniform_play() -> dict[str, Any]:
 
 
 def is_robust(learner: Any) -> bool:
-    """Is its regret sublinear whatever the mapping does? A wrapper's is where its base's is."""
-    if isinstance(learner, MetaBIO | MetaAdaBIO | BOLD):
+    """Is its regret bounded whatever the mapping does? A wrapper's is where its base's is, and with
+    lower confidence bounds, or plain means over Tsallis-INF; Exp3's at its own rate.
+    """
+    if isinstance(learner, MetaBIO | MetaAdaBIO):
+        fed = learner.estimator == "lcb" or isinstance(learner.base, TsallisINF)
+        return fed and getattr(learner, "delay", None) is None and is_robust(learner.base)
+    if isinstance(learner, BOLD):
         return is_robust(learner.base)
-    return isinstance(learner, DAdaExp3 | TsallisINF | Exp3)
+    if isinstance(learner, Exp3):
+        return learner.rate is None
+    return isinstance(learner, DAdaExp3 | TsallisINF)
 
 
 def contestants() -> dict[str, Any]:
@@ -53,33 +61,50 @@ def contestants() -> dict[str, Any]:
     return robust() | {"UCB1": make_learner("ucb1"), "NSD-UCRL2": make_learner("nsd-ucrl2")}
 
 
-def everybody(delta: float = 0.1) -> dict[str, Any]:
-    """Learners in the form of their theorem, and in bolder forms that pay in practice (rates three
-    times, radii a third as large). The first ones are those that a short answer should have.
+# label -> name and options of a learner; bolder forms have rates three times, radii a third as
+# large. The first ones are those that a short answer should have.
+EVERYBODY: dict[str, tuple[str, dict[str, Any]]] = {
+    "StateThompson": ("state-thompson", {}),
+    "Thompson sampling": ("thompson", {}),
+    "HindsightExp3": ("hindsight-exp3", {}),
+    "DAda-Exp3, rate x 3": ("dada-exp3", {"scale": 3.0}),
+    "NSD-UCRL2": ("nsd-ucrl2", {}),
+    "UCB1": ("ucb1", {}),
+    "MetaBIO-mean, rate x 3": ("metabio-mean", {"scale": 3.0}),
+    "UCB1, exploration 0.2": ("ucb1", {"exploration": 0.2}),
+    "HindsightExp3, rate x 3": ("hindsight-exp3", {"scale": 3.0}),
+    "NSD-UCRL2, radius / 3": ("nsd-ucrl2", {"radius_scale": 1 / 3}),
+    "DAda-Exp3": ("dada-exp3", {}),
+    "MetaBIO": ("metabio", {}),
+    "MetaBIO-mean": ("metabio-mean", {}),
+    "MetaAdaBIO": ("metaadabio", {"rule": "practical"}),
+    "Tsallis-INF": ("tsallis-inf", {}),
+    "Hindsight-Tsallis": ("hindsight-tsallis", {}),
+}
+
+
+def everybody() -> dict[str, Any]:
+    """Learners in their usual form, five also in a bolder one that may pay in practice; those that
+    have a delta with 0.1. MetaAdaBIO goes by the practical rule.
     """
-    makes = {
-        "StateThompson": ("state-thompson", {}),
-        "Thompson sampling": ("thompson", {}),
-        "HindsightExp3": ("hindsight-exp3", {"delta": delta}),
-        "DAda-Exp3, rate x 3": ("dada-exp3", {"delta": delta, "scale": 3.0}),
-        "NSD-UCRL2": ("nsd-ucrl2", {"delta": delta}),
-        "UCB1": ("ucb1", {}),
-        "MetaBIO-mean, rate x 3": ("metabio-mean", {"delta": delta, "scale": 3.0}),
-        "UCB1, exploration 0.2": ("ucb1", {"exploration": 0.2}),
-        "HindsightExp3, rate x 3": ("hindsight-exp3", {"delta": delta, "scale": 3.0}),
-        "NSD-UCRL2, radius / 3": ("nsd-ucrl2", {"delta": delta, "radius_scale": 1 / 3}),
-        "DAda-Exp3": ("dada-exp3", {"delta": delta}),
-        "MetaBIO": ("metabio", {"delta": delta}),
-        "MetaBIO-mean": ("metabio-mean", {"delta": delta}),
-        "MetaAdaBIO": ("metaadabio", {"delta": delta, "rule": "practical"}),
-        "Tsallis-INF": ("tsallis-inf", {}),
-        "Hindsight-Tsallis": ("hindsight-tsallis", {"delta": delta}),
-    }
-    return {label: make_learner(name, **options) for label, (name, options) in makes.items()}
+    return {label: make_learner(name, **options) for label, (name, options) in EVERYBODY.items()}
+
+
+def asked_as(label: str) -> str | None:
+    """What one of `everybody` is called on the command line; None for others."""
+    if label not in EVERYBODY:
+        return None
+    name, options = EVERYBODY[label]
+    words = [f"{option}={value}" for option, value in options.items()]
+    return f"{name}:{','.join(words)}" if words else name
 
 
 def looks_at_states(learner: Any, env: Environment) -> bool:
-    """Does anything that it does depend on the states it sees? Found by tracing its `learn`."""
+    """Does anything that it does depend on the states it sees? Found by tracing its `learn`; what
+    QPM-D and BOLD pass on, their base decides.
+    """
+    if isinstance(learner, QPMD | BOLD):
+        return looks_at_states(learner.base, env)
     states, horizon, delay = jnp.int32(env.num_states), jnp.int32(2), jnp.int32(-1)
     known = Known(states, horizon, delay, env.num_actions, env.state_slots, 2)
     types = types_of(learner, known)

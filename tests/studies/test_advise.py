@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
@@ -18,7 +20,14 @@ from jaxbio.figures.style import Look
 from jaxbio.studies import specs
 from jaxbio.studies.advise.figure import advice as draw_advice
 from jaxbio.studies.advise.study import advise
-from jaxbio.studies.contestants import UNIFORM, contestants, everybody, is_robust, looks_at_states
+from jaxbio.studies.contestants import (
+    UNIFORM,
+    asked_as,
+    contestants,
+    everybody,
+    is_robust,
+    looks_at_states,
+)
 from jaxbio.studies.families import FAMILIES, drawn, in_turns
 from jaxbio.sweeps.workers import OutOfTime
 
@@ -98,6 +107,19 @@ def test_who_looks_at_states_is_a_matter_of_what_follows_from_them() -> None:
     env = jb.make_environment("paper-utility", actions=4, states=3)
     assert not looks_at_states(jb.pytree(LooksInPassing)(), env)
     assert looks_at_states(jb.KnownLosses(jb.UCB1(), theta=[0.1, 0.2, 0.3]), env)
+    for around in (jb.QPMD, jb.BOLD):
+        assert not looks_at_states(around(jb.UCB1()), env)
+        assert looks_at_states(around(jb.make_learner("nsd-ucrl2")), env)
+
+
+def test_everybody_can_be_asked_for_by_name() -> None:
+    for label, learner in everybody().items():
+        spec = asked_as(label)
+        assert spec is not None
+        again = specs.learner(spec)[1]
+        assert jax.tree.leaves(again) == jax.tree.leaves(learner), label
+        assert jax.tree.structure(again) == jax.tree.structure(learner), label
+    assert asked_as("mine") is None
 
 
 def test_who_is_robust_is_a_matter_of_type() -> None:
@@ -114,13 +136,14 @@ def test_who_is_robust_is_a_matter_of_type() -> None:
         "exp3",
         "metabio",
         "metabio-skipping",
-        "metabio-mean",
         "metabio-tsallis",
         "metaadabio",
         "metaadabio-tsallis",
         "bold-exp3",
     ]
     assert not is_robust(jb.MetaBIO(jb.UCB1()))
+    assert not is_robust(jb.MetaBIO(jb.DAdaExp3(), threshold="delay", delay=0))
+    assert not is_robust(jb.Exp3(rate=1e-9))
 
 
 def test_labels_do_not_decide_who_is_robust() -> None:
@@ -222,15 +245,14 @@ def test_too_little_time_says_how_much_is_enough(monkeypatch: pytest.MonkeyPatch
     play = late(none, 1_000, 200)
 
     def sweep(*args: Any, **options: Any) -> xr.Dataset:
-        clock.now += 10.0
+        clock.now += 30.0  # of which 20 are compiling
         return play(*args, **options)
 
     monkeypatch.setattr(lab_advise, "sweep", sweep)
-    monkeypatch.setattr(lab_advise, "number_of_workers", lambda: 2)
     monkeypatch.setattr(lab_advise, "time", SimpleNamespace(monotonic=lambda: clock.now))
     said = (
-        "seconds=10 are too few for advice: fewer than two learners finished .* about two "
-        "learners, takes about 25 seconds, and one about all 3 takes about 50 seconds"
+        "seconds=10 are too few for advice: fewer than two learners finished; at this speed two "
+        "take about 25 seconds of play, and all of them about 50"
     )
     with pytest.raises(ValueError, match=said):  # 200 of the rounds of four in 10 seconds
         advise(**problem(learners=known, first=8, seconds=10))
@@ -246,7 +268,7 @@ def test_no_wave_begins_when_time_is_over(monkeypatch: pytest.MonkeyPatch) -> No
         return made_up([*learners], axes, runs)[0]
 
     monkeypatch.setattr(lab_advise, "sweep", sweep)
-    monkeypatch.setattr(lab_advise, "number_of_workers", lambda: 1)
+    monkeypatch.setattr(lab_advise, "TOGETHER", 2)
     monkeypatch.setattr(lab_advise, "time", SimpleNamespace(monotonic=lambda: clock.now))
     known = {name: jb.UCB1() for name in "abcde"}
     found = advise(**problem(learners=known, seconds=19))
@@ -270,6 +292,20 @@ def test_advice_goes_on_where_it_was_interrupted(
     monkeypatch.setattr(importlib.import_module("jaxbio.sweeps.execute"), "play_block", None)
     assert advise(**given).overall == first.overall
     assert (tmp_path / "look-0-0").is_dir()
+
+
+def test_the_problems_that_advice_is_checked_on_can_be_played() -> None:
+    place = Path(__file__).parents[2] / "scripts" / "check_advice.py"
+    spec = importlib.util.spec_from_file_location("check_advice", place)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert len(script.PROBLEMS) == 30
+    assert len({one.name for one in script.PROBLEMS}) >= 8
+    for one in script.PROBLEMS:
+        for table in one.tables:
+            script.environment(table, one.delays).check(one.horizon)
 
 
 # --- families and what is refused

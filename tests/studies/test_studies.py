@@ -312,6 +312,9 @@ def test_advice_on_a_problem_of_the_users_assumes_nothing_about_it() -> None:
     own = advise.as_text(found, "mine:problem")
     assert own.startswith("On this problem\n")
     assert "tationary" not in own
-    assert "Playing at random has a regret of 6.5; hardly better: b." in own
+    assert "Playing at random has a regret of 6.5; no better, or hardly: b." in own
     assert "It is open whether states help: they save -40% to 80% (a against b)." in own
-    assert "Of the learners whose regret is bounded whatever it does, b was the best" in own
+    assert (
+        "Of the learners whose regret is bounded whatever the mapping does, b had the least" in own
+    )
+    assert "worse ways" not in own

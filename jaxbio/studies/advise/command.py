@@ -13,6 +13,7 @@ from jaxbio.environment.delays import DELAYS, FixedDelay, TableDelay
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.advise.study import Advice, advise
 from jaxbio.studies.advise.tournament import Outcome, Worth
+from jaxbio.studies.contestants import asked_as
 from jaxbio.studies.families import FAMILIES
 
 STORES = Path("results") / "advise" / "store"
@@ -111,6 +112,7 @@ def as_dict(found: Advice) -> dict[str, Any]:
     """For JSON."""
     return {
         "recommended": found.recommended,
+        "asked for as": asked_as(found.recommended),
         "stationary mapping": _outcome(found.stationary),
         "changing mapping": None if found.changing is None else _outcome(found.changing),
         "best with a guarantee": found.robust,
@@ -134,12 +136,13 @@ def as_text(found: Advice, family: str) -> str:
     parts = [_of_outcome(TITLES.get(family, OWN), found.stationary)]
     if found.changing is not None:
         parts.append(_of_outcome(CHANGING, found.changing))
-    last = []
+    spec, last = asked_as(found.recommended), []
+    if spec is not None and spec != found.recommended:
+        last.append(f"{found.recommended} is {spec} for the other commands.")
     if found.robust is not None:
-        last.append(
-            "A mapping may change in worse ways. Of the learners whose regret is bounded whatever "
-            f"it does, {found.robust} was the best while it did not."
-        )
+        worse = "" if found.changing is None else "A mapping may change in worse ways. "
+        bounded = "Of the learners whose regret is bounded whatever the mapping does"
+        last.append(f"{worse}{bounded}, {found.robust} had the least, in the first table.")
     last += [ADVERSARIAL, THEORY]
     if found.unfinished:
         last.append(f"Not finished in time, so not compared: {', '.join(found.unfinished)}.")
@@ -171,7 +174,7 @@ def guessing(one: Outcome) -> str:
     means = [*one.comparison.rows, *one.left]
     close = [row.name for row in means if row.mean > 0.9 * uniform]
     said = f"Playing at random has a regret of {uniform:,.1f}"
-    return f"{said}; hardly better: {', '.join(close)}." if close else f"{said}."
+    return f"{said}; no better, or hardly: {', '.join(close)}." if close else f"{said}."
 
 
 def worth(found: Worth) -> str:

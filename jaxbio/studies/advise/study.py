@@ -24,7 +24,7 @@ from jaxbio.studies.advise.tournament import TWO, Finals, Outcome, Tournament
 from jaxbio.studies.contestants import UNIFORM, everybody, is_robust, looks_at_states, uniform_play
 from jaxbio.studies.families import FAMILY, family_of, in_turns, problem
 from jaxbio.sweeps.sweep import sweep
-from jaxbio.sweeps.workers import OutOfTime, number_of_workers, time_limit
+from jaxbio.sweeps.workers import OutOfTime, time_limit
 
 SECONDS = 45.0
 LOOKS = 6  # at the results; runs double from one to the next
@@ -33,6 +33,7 @@ FIRST = 32  # games of each learner before the first look
 ROUNDS = 3_200_000  # of each learner before the first look, at most, unless games are fewer than
 FEWEST = 8
 STATIONARY, CHANGING = "stationary", "changing"  # the kinds of problems
+TOGETHER = 4  # learners of a wave, and of a part in the store, whatever the number of cores
 
 
 @dataclass(frozen=True)
@@ -96,15 +97,16 @@ def advise(
       family: "utility", "random", or a function (actions, states, delays) -> Environment of the
         numbers K and S and the law of the delays.
       learners: label -> learner (default: `everybody()`, 16 of them), the most promising first.
-      seconds: to spend, compiling included. In the first look learners play a few at a time, and
-        none begins when the time is over: those that are finished by then are compared, the others
-        are named in `unfinished`, and where fewer than two are it is an error that says what would
-        be enough. No other look begins that is not expected to end in this time, and it is given
-        up a third after it.
+      seconds: to spend, compiling included; it may be late by what compiling a few learners takes.
+        In the first look learners play a few at a time, and none begins when time is over: those
+        that are finished by then are compared, the others are named in `unfinished`, and where
+        fewer than two are it is an error that says what would be enough. No other look begins that
+        is not expected to end in this time, and it is given up a third after it.
       looks, first: at most so many looks at the results; the first at so many games of each
         learner (fewer where they are long), each further one at twice as many as the one before.
       level: the probability, at most, that a winner is named among equals, or that a learner that
-        is as good as any leaves early.
+        is as good as any leaves early; as far as Student's law holds for means of so few games (one
+        that fails in a game of a hundred may look best on the first 32).
       seed: the root seed. No run is one of `simulate`, `sweep` or the search of `tune` with the
         same seed: a tuned learner is judged in worlds that it has not seen.
       store: a folder for finished parts; the same call goes on where it was interrupted.
@@ -154,8 +156,8 @@ def _problems(family: Any, actions: int, states: int, delays: Any) -> dict[str, 
 
 
 class _Hall:
-    """Where the games are played. rounds, played: those that were asked for, and those that were
-    played before time was over.
+    """Where the games are played. Of sweeps that ended before their games did: asked, played: all
+    rounds, and those that were played; seconds: of play.
     """
 
     def __init__(
@@ -193,7 +195,6 @@ class _Hall:
 
     def _play(self, names: list[str], seconds: float, given: Any) -> Finals:
         flat = [(kind, i) for kind, envs in self.problems.items() for i in range(len(envs))]
-        begun = time.monotonic()
         try:
             with time_limit(seconds):
                 data = sweep(
@@ -206,7 +207,7 @@ class _Hall:
                 )
         except OutOfTime as late:
             self.played, self.asked = self.played + late.played, self.asked + late.rounds
-            self.seconds += time.monotonic() - begun
+            self.seconds += seconds  # of play: compiling is not counted
             rows = {name: np.array([row for label, row in late.finals if label == name])
                     for name in names}  # fmt: skip
             finals = {name: row for name, row in rows.items() if not np.isnan(row).any()}
@@ -221,26 +222,18 @@ class _Hall:
 
     def too_little(self, seconds: float, learners: int) -> str:
         """How much time is enough, as far as that can be told."""
-        each = math.inf
-        if self.played:
-            wave = self.seconds * self.asked / self.played
-            each = wave / min(_together(), learners + 1)
+        said = f"seconds={seconds:g} are too few for advice: fewer than two learners finished"
+        if not self.played:
+            return f"{said}, and nothing is known of their speed: give it more"
+        each = self.seconds * self.asked / self.played / min(TOGETHER, learners + 1)
         return (
-            f"seconds={seconds:g} are too few for advice: fewer than two learners finished their "
-            f"first games; at this speed the smallest answer, about two learners, takes "
-            f"{_about(TWO * each)} seconds, and one about all {learners} takes "
-            f"{_about((learners + 1) * each)} seconds"
+            f"{said}; at this speed two take {_about(TWO * each)} seconds of play, "
+            f"and all of them {_about((learners + 1) * each)}"
         )
 
 
-def _together() -> int:
-    """Learners of a wave: the compiler has work for all workers, and little is lost at the end."""
-    return 2 * number_of_workers()
-
-
 def _waves(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    size = _together()
-    return (names[i : i + size] for i in range(0, len(names), size))
+    return (names[i : i + TOGETHER] for i in range(0, len(names), TOGETHER))
 
 
 def _robust(outcome: Outcome, known: Mapping[str, Any]) -> str | None:
@@ -252,8 +245,6 @@ def _robust(outcome: Outcome, known: Mapping[str, Any]) -> str | None:
 
 def _about(seconds: float) -> str:
     """Rounded up to two digits."""
-    if not math.isfinite(seconds):
-        return "much more"
     unit = 10.0 ** math.floor(math.log10(max(seconds, 1)) - 1)
     return f"about {math.ceil(seconds / unit) * unit:,.10g}"
 
