@@ -512,16 +512,17 @@ def exp3_bound(
     rounds = _integer("horizon", horizon, 1)
     actions = _integer("num_actions", num_actions, 2)
     clipped = clip_delays(delays, horizon=rounds)
+    weight = _between("variance", variance, 0, _FACTOR)
     limit = _exp3_limit(clipped, stability)
     tuned = exp3_rate(
-        horizon=rounds, num_actions=actions, delays=clipped, variance=variance, stability=stability
+        horizon=rounds, num_actions=actions, delays=clipped, variance=weight, stability=stability
     )
     eta = tuned if rate is None else _between("rate", rate, 0, math.inf)
     if eta > limit:
         raise ValueError(f"rate must be at most 1 / (stability d_max) = {limit:g}, got {eta:g}")
     terms = {
         "learning": math.log(actions) / eta,
-        "actions": eta * variance * actions * rounds,
+        "actions": eta * weight * actions * rounds,
         "delays": eta * total_delay(clipped),
     }
     return _bound("delayed Exp3", terms, "in expectation")

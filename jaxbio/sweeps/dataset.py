@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,12 +31,6 @@ UNITS = {  # of axes and facts whose meaning is known
     "1": "run quantile states actions delta scale growth copies",
 }
 UNIT_OF = {name: unit for unit, names in UNITS.items() for name in names.split()}
-
-
-@cache
-def prepare() -> None:
-    """Load what xarray leaves to its first Dataset, which takes a while."""
-    xr.Dataset(coords={"run": [0]})
 
 
 def label(

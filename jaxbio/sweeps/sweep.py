@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from jaxbio.engine.code.fingerprint import digest
 from jaxbio.storage.provenance import surroundings
 from jaxbio.storage.store import Store, checked_path
 from jaxbio.sweeps import cluster
-from jaxbio.sweeps.dataset import label, prepare
+from jaxbio.sweeps.dataset import label
 from jaxbio.sweeps.description import describe, whole
 from jaxbio.sweeps.execute import play_all
 from jaxbio.sweeps.grid import Grid, Group, Outline, group, make_grid
@@ -98,8 +97,6 @@ def sweep(
       axis: then `round` is a coordinate of horizon and part). A fact that a learner does not
       report is NaN.
     """
-    aside = threading.Thread(target=prepare, daemon=True)
-    aside.start()  # beside the compiler, which leaves a core free
     asked = _asked(
         environment, learners, axes, horizon, runs, seed, rounds, keep, quantiles, paired, store,
         checkpoint, client, width, workers, memory, backend, progress,
@@ -125,7 +122,6 @@ def sweep(
         asked.backend,
         asked.client,
     )
-    aside.join()
     return label(asked.grid, blocks, kept, asked.job, asked.quantiles, described)
 
 

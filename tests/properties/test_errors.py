@@ -1239,7 +1239,7 @@ def test_every_error_is_one_line(
     def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(cli.listing, "as_text", fail)
+    monkeypatch.setattr("jaxbio.cli.listing.as_text", fail)
     assert ended(capsys, "list") == (code, said)
     with pytest.raises(type(error)):
         cli.main(["list", "--debug"])
