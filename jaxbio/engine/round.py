@@ -165,7 +165,7 @@ def told_delay(delays: Any, known: bool = False) -> Any:
     return delays.delay(jnp.zeros(2, jnp.uint32), jnp.int32(1))
 
 
-def told_longest(delays: Any, ring_depth: int) -> int:
+def told_longest(delays: Any, ring_depth: int) -> Any:
     """The longest delay that the law says can occur, or that fits into the ring."""
     return min(longest_of(delays), ring_depth - 1) if _is_known(delays) else ring_depth - 1
 

@@ -818,7 +818,8 @@ def test_blocks_are_those_that_were_counted(runs: int, width: int | None) -> Non
     pairs = [tuple(pair) for block in blocks for pair in block.members.tolist()]
     assert sorted(pairs) == [(i, run) for i in range(len(grid.settings)) for run in range(runs)]
     for block in blocks:
-        games = block.games if block.stacked else list(block.games) * len(block.members)
+        made = [recipe.made() for recipe in block.games.recipes]
+        games = made if block.stacked else made * len(block.members)
         for game, (setting, _) in zip(games, block.members, strict=True):
             assert game.known.horizon == grid.settings[setting].horizon
             assert game.env.delays.d == grid.settings[setting].env.delays.d
