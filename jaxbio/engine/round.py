@@ -17,10 +17,10 @@ from jaxbio import checks, rng
 from jaxbio.core import Array, Arrivals, Known, Play, draws_of, facts_of, ignores_empty_lanes
 from jaxbio.engine import protocol, ring
 from jaxbio.engine.marks import most_of_block
-from jaxbio.engine.sizing import longest_of
+from jaxbio.engine.sizing import is_known, longest_of
 from jaxbio.environment.environment import Environment
 from jaxbio.ops import Sum, Wide, sum_add, sum_zero, wide_add, wide_value, wide_zero
-from jaxbio.trees import as_arrays, float_dtype, is_concrete, library_of, pytree, static
+from jaxbio.trees import as_arrays, float_dtype, library_of, pytree, static
 
 # Boxes of a slot (see `ring`). Most rounds bring at most 5 losses to the busiest of 32 runs; where
 # memory is dear, one box and the lists take half as much.
@@ -147,11 +147,7 @@ def make_game(
 
 def is_late(delays: Any) -> bool:
     """Is it known that every loss arrives after its own round?"""
-    return _is_known(delays) and told_delay(delays, known=True) > 0
-
-
-def _is_known(delays: Any) -> bool:
-    return all(is_concrete(leaf) for leaf in jax.tree.leaves(delays))
+    return is_known(delays) and told_delay(delays, known=True) > 0
 
 
 def told_delay(delays: Any, known: bool = False) -> Any:
@@ -160,14 +156,14 @@ def told_delay(delays: Any, known: bool = False) -> Any:
     """
     if not delays.constant:
         return -1
-    if known or _is_known(delays):
+    if known or is_known(delays):
         return delays.longest()
     return delays.delay(jnp.zeros(2, jnp.uint32), jnp.int32(1))
 
 
 def told_longest(delays: Any, ring_depth: int) -> Any:
     """The longest delay that the law says can occur, or that fits into the ring."""
-    return min(longest_of(delays), ring_depth - 1) if _is_known(delays) else ring_depth - 1
+    return min(longest_of(delays), ring_depth - 1) if is_known(delays) else ring_depth - 1
 
 
 def begin(game: Game) -> Carry:

@@ -12,6 +12,7 @@ from jaxbio import checks
 from jaxbio.checks import memory
 from jaxbio.engine import ring
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
+from jaxbio.ops import wrapping
 from jaxbio.trees import host, is_concrete
 
 # Independent delays of one law bring one loss a round on average, so their number in a round has
@@ -33,7 +34,7 @@ def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
 
 def sizes_for(delays: Any, horizon: int) -> tuple[int, int]:
     """The same, of which only the delays matter."""
-    if not all(is_concrete(leaf) for leaf in jax.tree.leaves(delays)):
+    if not is_known(delays):
         raise ValueError(
             "the sizes of the ring cannot be read off traced delays: "
             "pass ring_depth=... and lanes=... to rollout"
@@ -66,6 +67,11 @@ def common_sizes(
     return slots, depth, lanes
 
 
+def is_known(delays: Any) -> bool:
+    """Is no number of the law traced?"""
+    return all(is_concrete(leaf) for leaf in jax.tree.leaves(delays))
+
+
 def longest_of(delays: Any) -> int:
     """The longest delay that a law says can occur, at most the length of the longest game."""
     found = delays.longest()
@@ -91,9 +97,7 @@ def _most_together(delays: Any, horizon: int) -> int:
 
 def _rounded(most: int) -> int:
     """1, 2, 4, 6, 8, 12, 16, ...: few sizes, so that other tables find the same program."""
-    size = 1
-    while size < most:
-        size *= 2
+    size = wrapping(most)
     return size * 3 // 4 if size >= 8 and size * 3 // 4 >= most else size
 
 
@@ -101,8 +105,7 @@ def checked_sizes(env: Environment, horizon: int, ring_depth: Any, lanes: Any) -
     """(ring depth, lanes) as given; raises where a ring of these sizes could lose losses."""
     ring_depth = checks.size("ring_depth", ring_depth, 1)
     lanes = checks.size("lanes", lanes, 1, ring.MAX_LANES)
-    delays_known = all(is_concrete(leaf) for leaf in jax.tree.leaves(env.delays))
-    needed = min(longest_of(env.delays), horizon) + 1 if delays_known else 1
+    needed = min(longest_of(env.delays), horizon) + 1 if is_known(env.delays) else 1
     if ring_depth < needed:
         raise ValueError(
             f"ring_depth must be at least {needed} for these delays, but got {ring_depth}"

@@ -23,13 +23,31 @@ from jaxbio.trees import float_dtype
 ROBUST = ("DAda-Exp3", "MetaBIO", "MetaAdaBIO")
 UNIFORM = "uniform play"
 
+# label -> name and options of a learner; bolder forms have rates three times, radii a third as
+# large. The first ones are those that a short answer should have.
+EVERYBODY: dict[str, tuple[str, dict[str, Any]]] = {
+    "StateThompson": ("state-thompson", {}),
+    "Thompson sampling": ("thompson", {}),
+    "HindsightExp3": ("hindsight-exp3", {}),
+    "DAda-Exp3, rate x 3": ("dada-exp3", {"scale": 3.0}),
+    "NSD-UCRL2": ("nsd-ucrl2", {}),
+    "UCB1": ("ucb1", {}),
+    "MetaBIO-mean, rate x 3": ("metabio-mean", {"scale": 3.0}),
+    "UCB1, exploration 0.2": ("ucb1", {"exploration": 0.2}),
+    "HindsightExp3, rate x 3": ("hindsight-exp3", {"scale": 3.0}),
+    "NSD-UCRL2, radius / 3": ("nsd-ucrl2", {"radius_scale": 1 / 3}),
+    "DAda-Exp3": ("dada-exp3", {}),
+    "MetaBIO": ("metabio", {}),
+    "MetaBIO-mean": ("metabio-mean", {}),
+    "MetaAdaBIO": ("metaadabio", {"rule": "practical"}),
+    "Tsallis-INF": ("tsallis-inf", {}),
+    "Hindsight-Tsallis": ("hindsight-tsallis", {}),
+}
+
 
 def robust(delta: float = 0.1) -> dict[str, Any]:
     """A base and two wrappers; MetaAdaBIO by the practical rule, which switches at usual sizes."""
-    options: dict[str, dict[str, Any]] = {"MetaAdaBIO": {"rule": "practical"}}
-    return {
-        name: make_learner(name.lower(), delta=delta, **options.get(name, {})) for name in ROBUST
-    }
+    return {label: _made(label, delta=delta) for label in ROBUST}
 
 
 def wrappers(delta: float = 0.1) -> dict[str, Any]:
@@ -58,36 +76,19 @@ def is_robust(learner: Any) -> bool:
 
 def contestants() -> dict[str, Any]:
     """The same, and two that count on a mapping that does not change."""
-    return robust() | {"UCB1": make_learner("ucb1"), "NSD-UCRL2": make_learner("nsd-ucrl2")}
-
-
-# label -> name and options of a learner; bolder forms have rates three times, radii a third as
-# large. The first ones are those that a short answer should have.
-EVERYBODY: dict[str, tuple[str, dict[str, Any]]] = {
-    "StateThompson": ("state-thompson", {}),
-    "Thompson sampling": ("thompson", {}),
-    "HindsightExp3": ("hindsight-exp3", {}),
-    "DAda-Exp3, rate x 3": ("dada-exp3", {"scale": 3.0}),
-    "NSD-UCRL2": ("nsd-ucrl2", {}),
-    "UCB1": ("ucb1", {}),
-    "MetaBIO-mean, rate x 3": ("metabio-mean", {"scale": 3.0}),
-    "UCB1, exploration 0.2": ("ucb1", {"exploration": 0.2}),
-    "HindsightExp3, rate x 3": ("hindsight-exp3", {"scale": 3.0}),
-    "NSD-UCRL2, radius / 3": ("nsd-ucrl2", {"radius_scale": 1 / 3}),
-    "DAda-Exp3": ("dada-exp3", {}),
-    "MetaBIO": ("metabio", {}),
-    "MetaBIO-mean": ("metabio-mean", {}),
-    "MetaAdaBIO": ("metaadabio", {"rule": "practical"}),
-    "Tsallis-INF": ("tsallis-inf", {}),
-    "Hindsight-Tsallis": ("hindsight-tsallis", {}),
-}
+    return robust() | {label: _made(label) for label in ("UCB1", "NSD-UCRL2")}
 
 
 def everybody() -> dict[str, Any]:
     """Learners in their usual form, five also in a bolder one that may pay in practice; those that
     have a delta with 0.1. MetaAdaBIO goes by the practical rule.
     """
-    return {label: make_learner(name, **options) for label, (name, options) in EVERYBODY.items()}
+    return {label: _made(label) for label in EVERYBODY}
+
+
+def _made(label: str, **more: Any) -> Any:
+    name, options = EVERYBODY[label]
+    return make_learner(name, **options, **more)
 
 
 def asked_as(label: str) -> str | None:

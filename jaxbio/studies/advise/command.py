@@ -17,9 +17,7 @@ from jaxbio.studies.contestants import asked_as
 from jaxbio.studies.families import FAMILIES
 
 STORES = Path("results") / "advise" / "store"
-TITLES = dict.fromkeys(FAMILIES, "Stationary mapping")
-OWN = "On this problem"
-CHANGING = "Changing mapping"
+STATIONARY, CHANGING, OWN = "Stationary mapping", "Changing mapping", "On this problem"
 ADVERSARIAL = (
     "If losses are adversarial, what a state cost before says nothing: take a learner that ignores "
     "states, such as DAda-Exp3."
@@ -133,7 +131,7 @@ def _outcome(one: Outcome) -> dict[str, Any]:
 
 def as_text(found: Advice, family: str) -> str:
     """A family of the user's may have any mapping and any losses: then the games speak for them."""
-    parts = [_of_outcome(TITLES.get(family, OWN), found.stationary)]
+    parts = [_of_outcome(STATIONARY if family in FAMILIES else OWN, found.stationary)]
     if found.changing is not None:
         parts.append(_of_outcome(CHANGING, found.changing))
     spec, last = asked_as(found.recommended), []
@@ -153,24 +151,22 @@ def _of_outcome(title: str, one: Outcome) -> str:
     """A table of those that stayed, a line for each of those that left, and the answers."""
     lines = [title, "", one.comparison.table()]
     if one.left:
-        least_first = sorted(one.left, key=lambda left: left.mean)
-        width = max(len(left.name) for left in least_first)
+        width = max(len(left.name) for left in one.left)
         lines += ["", "Surely beaten, and played no further:"]
         lines += [
             f"  {left.name:<{width}}  {left.mean:>10,.1f}  {left.low:,.1f} to {left.high:,.1f} "
             f"({left.runs} games)"
-            for left in least_first
+            for left in one.beaten
         ]
     if one.uniform is not None:
-        lines += ["", guessing(one)]
+        lines += ["", guessing(one, one.uniform)]
     if one.worth is not None:
         lines.append(worth(one.worth))
     return "\n".join(lines)
 
 
-def guessing(one: Outcome) -> str:
+def guessing(one: Outcome, uniform: float) -> str:
     """How far everybody is from playing at random."""
-    uniform = one.uniform or 0.0
     means = [*one.comparison.rows, *one.left]
     close = [row.name for row in means if row.mean > 0.9 * uniform]
     said = f"Playing at random has a regret of {uniform:,.1f}"

@@ -17,7 +17,7 @@ def advice(outcome: Outcome, title: str, look: Look) -> Figure:
     """
     comparison = outcome.comparison
     both = [(row, f"{row.probability_best:.0%} best") for row in comparison.rows]
-    both += [(row, f"{row.runs} games") for row in sorted(outcome.left, key=lambda row: row.mean)]
+    both += [(row, f"{row.runs} games") for row in outcome.beaten]
     rows, labels = zip(*reversed(both), strict=True)
     names = [_lines(row.name, look) for row in rows]
     figure, (axes,) = panels(

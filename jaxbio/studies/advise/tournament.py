@@ -68,6 +68,11 @@ class Outcome:
     uniform: float | None
 
     @property
+    def beaten(self) -> list[Left]:
+        """Those that left, the least mean first."""
+        return sorted(self.left, key=lambda left: left.mean)
+
+    @property
     def decided(self) -> bool:
         """Is there a winner, and is it known what states are worth?"""
         close = self.worth is None or self.worth.high - self.worth.low <= 2 * CLOSE
