@@ -30,10 +30,17 @@ def words(key: Any, purpose: int, index: int = 0) -> np.ndarray:
     return np.asarray(all_words(key, purpose, index))
 
 
+def own_words(given: np.ndarray, index: int) -> np.ndarray:
+    return np.asarray(rng.own_word(jnp.asarray(given), jnp.int32(index)))
+
+
 STREAMS: dict[str, Callable[[Any], Any]] = {
     "learner": lambda t: rng.round_uniforms(KEY, t)[0],
     "loss": lambda t: rng.round_uniforms(KEY, t)[1],
     "state": lambda t: rng.state_uniform(KEY, t, jnp.int32(0)),
+    "another action's state": lambda t: rng.state_uniform(KEY, t, jnp.int32(1)),
+    "a far action's state": lambda t: rng.state_uniform(KEY, t, jnp.int32(1000)),
+    "delay": lambda t: rng.unit(rng.delay_word(KEY, t)),
     "state's loss": lambda t: rng.loss_uniform(KEY, t, jnp.int32(0)),
     "draws": lambda t: rng.draws(KEY, t, 5),
 }
@@ -98,8 +105,9 @@ def test_streams_are_other_families_of_runs() -> None:
 
 def test_words_differ_by_run_round_purpose_and_index() -> None:
     streams = [words(rng.run_key(seed, run), rng.ROUND) for seed, run in [(0, 0), (0, 1), (1, 0)]]
-    streams += [words(KEY, purpose) for purpose in range(5)]
-    streams += [words(KEY, rng.STATE, index) for index in (1, 2, 3)]
+    streams += [words(KEY, purpose) for purpose in range(4)]
+    streams += [words(KEY, rng.LOSS, index) for index in (1, 2, 3)]
+    streams += [own_words(words(KEY, rng.OUTCOME), index) for index in (0, 1, 2, 3)]
     flat = np.stack([stream.ravel() for stream in streams])
     for i in range(len(flat)):
         for j in range(i):
@@ -109,7 +117,7 @@ def test_words_differ_by_run_round_purpose_and_index() -> None:
 
 
 def test_purposes_have_their_own_numbers() -> None:
-    assert len({rng.ROUND, rng.STATE, rng.LOSS, rng.DELAY, rng.DRAW}) == 5
+    assert len({rng.ROUND, rng.OUTCOME, rng.LOSS, rng.DRAW}) == 4
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -132,13 +140,60 @@ def test_no_correlation_from_round_to_round(name: str) -> None:
 
 def test_streams_of_one_round_are_independent() -> None:
     columns = [uniforms(name)[:30_000] for name in STREAMS if name != "draws"]
-    columns += [rng.unit(jnp.asarray(words(KEY, rng.STATE, k)[0]))[:30_000] for k in (1, 2)]
-    columns = [np.asarray(column) for column in columns]
+    columns += [np.asarray(rng.unit(jnp.asarray(words(KEY, rng.OUTCOME)[0])))[:30_000]]
     cells = [(column * 6).astype(int) for column in columns]
     for i in range(len(cells)):
         for j in range(i):
             counts = np.bincount(cells[i] * 6 + cells[j], minlength=36)
-            assert stats.chisquare(counts).pvalue > FALSE_ALARM / 15
+            assert stats.chisquare(counts).pvalue > FALSE_ALARM / 28
+
+
+def test_every_index_has_a_word_of_its_own_for_every_word() -> None:
+    """No word comes twice, so where the one word is uniform, so is that of any index: the word can
+    be had back.
+    """
+
+    def unmixed(word: np.ndarray, index: int) -> np.ndarray:
+        for shift, factor in ((16, 0x846CA68B), (15, 0x7FEB352D), (16, 1)):
+            high = word ^ (word >> np.uint32(shift))  # all bits but the lowest two are right
+            word = word ^ (high >> np.uint32(shift))
+            word = word * np.uint32(pow(factor, -1, 2**32))
+        return word - np.uint32(index * 0x9E3779B9 % 2**32)
+
+    given = words(KEY, rng.OUTCOME)
+    for index in (0, 1, 7, 2**20):
+        np.testing.assert_array_equal(unmixed(own_words(given, index), index), given)
+
+
+def test_words_of_two_indices_share_no_bit() -> None:
+    """Every bit of one agrees with every bit of the other in half of all rounds: 1,024 pairs of bits
+    for each pair of indices, normal limit at the false-alarm rate of all 10,240.
+    """
+    given, limit = words(KEY, rng.OUTCOME)[0], stats.norm.isf(FALSE_ALARM / 2 / 10_240)
+    near, far = (
+        [(0, 1), (0, 2), (1, 2), (3, 4), (5, 6)],
+        [(0, 7), (0, 8), (0, 64), (2, 130), (9, 900)],
+    )
+    for first, second in near + far:
+        bits = [
+            2.0 * ((own_words(given, index)[:, None] >> np.arange(32, dtype=np.uint32)) & 1) - 1
+            for index in (first, second)
+        ]
+        z = bits[0].T @ bits[1] / np.sqrt(len(given))
+        assert np.abs(z).max() < limit
+
+
+def test_states_of_many_actions_are_independent_together() -> None:
+    """The sum of twelve uniforms of one round has the variance that independent ones have, and the
+    largest of eight their law.
+    """
+    of_round = jax.vmap(lambda t: jax.vmap(lambda a: rng.state_uniform(KEY, t, a))(jnp.arange(12)))
+    u = np.asarray(jax.jit(of_round)(ROUNDS), np.float64)
+    assert stats.kstest(u[:, :8].max(axis=1) ** 8, "uniform").pvalue > FALSE_ALARM
+    assert stats.kstest(u[:, :8].min(axis=1), lambda x: 1 - (1 - x) ** 8).pvalue > FALSE_ALARM
+    squared = (u.sum(axis=1) - 6.0) ** 2  # mean 1, variance 2 - 0.1
+    z = (squared.mean() - 1) / np.sqrt(1.9 / len(squared))
+    assert abs(z) < stats.norm.isf(FALSE_ALARM / 2)
 
 
 def test_runs_are_independent_at_the_same_round() -> None:
