@@ -166,15 +166,12 @@ def test_every_index_has_a_word_of_its_own_for_every_word() -> None:
 
 
 def test_words_of_two_indices_share_no_bit() -> None:
-    """Every bit of one agrees with every bit of the other in half of all rounds: 1,024 pairs of bits
-    for each pair of indices, normal limit at the false-alarm rate of all 10,240.
+    """Every bit of one agrees with every bit of the other in half of all rounds: 1,024 pairs of
+    bits for each pair of indices, normal limit at the false-alarm rate of all 10,240.
     """
     given, limit = words(KEY, rng.OUTCOME)[0], stats.norm.isf(FALSE_ALARM / 2 / 10_240)
-    near, far = (
-        [(0, 1), (0, 2), (1, 2), (3, 4), (5, 6)],
-        [(0, 7), (0, 8), (0, 64), (2, 130), (9, 900)],
-    )
-    for first, second in near + far:
+    indices = np.array([[0, 1], [0, 2], [1, 2], [3, 4], [5, 6], [0, 7], [0, 8], [0, 64], [2, 130]])
+    for first, second in [*indices.tolist(), (9, 900)]:
         bits = [
             2.0 * ((own_words(given, index)[:, None] >> np.arange(32, dtype=np.uint32)) & 1) - 1
             for index in (first, second)
