@@ -97,8 +97,10 @@ def play_tuned(
     that of `simulate` with this seed, and none of them is one of the training.
 
     problems: environments; those of one program (types, K, arrays of states) are played together.
-    given: of `sweep`. Returns final_regret [form, learner, problem, run] and setting [learner,
-    problem], the number of the choice among the entrant's `settings`.
+    given: of `sweep`. Returns final_regret [form, learner, problem, run]; setting [learner,
+    problem], the number of the choice among the entrant's `settings`; and training_regret [learner,
+    problem], its mean over the runs that chose it: whoever compares several learners' best picks
+    among them by this one, not by the runs that judge.
     """
     runs, training = checks.size("runs", runs, 1), checks.size("training", training, 1)
     places = list(range(len(problems)))
@@ -118,12 +120,15 @@ def play_tuned(
         ).final_regret
 
     chosen: dict[str, np.ndarray] = {}
+    least = []
     for label, one in entrants.items():
         learners = {label: lambda setting, e=one: e.made(e.settings[setting])}
         axes = {"setting": list(range(len(one.settings)))}
         worlds: Any = {"runs": training, "seed": training_seed(seed, 0)}
         means = play(learners, axes, f"training-{label}", **worlds).sel(learner=label).mean("run")
-        chosen[label] = means.transpose("problem", "setting").values.argmin(axis=1)
+        found = means.transpose("problem", "setting").values
+        chosen[label] = found.argmin(axis=1)
+        least.append(found.min(axis=1))
     forms: dict[str, dict[str, Any]] = {
         "theorem": {label: one.made(one.settings[0]) for label, one in entrants.items()},
         "tuned": {
@@ -136,5 +141,6 @@ def play_tuned(
         {
             "final_regret": xr.concat(played, "form").assign_coords(form=list(forms)),
             "setting": (("learner", "problem"), np.stack(list(chosen.values()))),
+            "training_regret": (("learner", "problem"), np.stack(least)),
         }
     )
