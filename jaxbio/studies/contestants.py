@@ -23,7 +23,7 @@ from jaxbio.trees import float_dtype
 ROBUST = ("DAda-Exp3", "MetaBIO", "MetaAdaBIO")
 UNIFORM = "uniform play"
 
-# label -> name and options of a learner; bolder forms have rates three times, radii a third as
+# label -> name and options of a learner; bolder forms have rates three times, radii 0.3 times as
 # large. The first ones are those that a short answer should have.
 EVERYBODY: dict[str, tuple[str, dict[str, Any]]] = {
     "StateThompson": ("state-thompson", {}),
@@ -35,7 +35,7 @@ EVERYBODY: dict[str, tuple[str, dict[str, Any]]] = {
     "MetaBIO-mean, rate x 3": ("metabio-mean", {"scale": 3.0}),
     "UCB1, exploration 0.2": ("ucb1", {"exploration": 0.2}),
     "HindsightExp3, rate x 3": ("hindsight-exp3", {"scale": 3.0}),
-    "NSD-UCRL2, radius / 3": ("nsd-ucrl2", {"radius_scale": 1 / 3}),
+    "NSD-UCRL2, radius x 0.3": ("nsd-ucrl2", {"radius_scale": 0.3}),
     "DAda-Exp3": ("dada-exp3", {}),
     "MetaBIO": ("metabio", {}),
     "MetaBIO-mean": ("metabio-mean", {}),

@@ -16,10 +16,12 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio import rng
+from jaxbio.analysis.compare import compare
 from jaxbio.figures.style import Look
 from jaxbio.studies import specs
 from jaxbio.studies.advise.figure import advice as draw_advice
 from jaxbio.studies.advise.study import advise
+from jaxbio.studies.advise.tournament import Outcome
 from jaxbio.studies.contestants import (
     UNIFORM,
     asked_as,
@@ -32,6 +34,7 @@ from jaxbio.studies.families import FAMILIES, drawn, in_turns
 from jaxbio.sweeps.workers import OutOfTime
 
 commands_advise = importlib.import_module("jaxbio.studies.advise.command")
+text_advise = importlib.import_module("jaxbio.studies.advise.text")
 lab_advise = importlib.import_module("jaxbio.studies.advise.study")
 
 
@@ -81,8 +84,25 @@ def test_states_are_worth_what_a_comparison_of_one_s_own_says() -> None:
     wider = 2 * (worth.high - worth.low)  # four standard errors of the smaller sample
     assert worth.ratio == pytest.approx(means["with"] / means["without"], abs=wider)
     assert worth.low < worth.ratio < worth.high < 1
-    said = commands_advise.as_text(found, "utility")
-    assert f"States save {1 - worth.ratio:.0%} of the regret" in said
+    said = commands_advise.as_text(found, "utility").splitlines()
+    assert said[0] == "If the mapping never changes: run with."
+    best, uniform = found.overall.rows[0], found.stationary.uniform
+    assert said[1].startswith(f"  Its regret is {best.mean:,.1f} (")
+    assert said[1].endswith(f"; playing at random has {uniform:,.1f}.")
+    assert said[2].startswith(f"  States save {1 - worth.ratio:.0%} of the regret")
+    assert said[3] == f"If the mapping changes: run {found.recommended_if_changing}."
+
+
+def test_the_answer_comes_with_its_settings_and_with_who_is_as_good() -> None:
+    """Made-up games: two whose means are the same, and one that is no better than guessing."""
+    games = np.array([1.0, 2.0, 3.0, 4.0])
+    label = "NSD-UCRL2, radius x 0.3"
+    finals = {label: games, "other": games[::-1], "idle": 100 + games}
+    outcome = Outcome(compare(finals, level=0.05), (), None, 105.0)
+    said = text_advise.answer("On this problem", outcome).splitlines()
+    assert said[0] == f"On this problem: run {label} (nsd-ucrl2:radius_scale=0.3)."
+    assert said[2:] == ["  Too close to call: other may be as good."]
+    assert text_advise.no_better(outcome, 105.0) == ["idle"]
 
 
 def test_everybody_looks_at_states_or_does_not() -> None:

@@ -16,8 +16,8 @@ import jaxbio as jb
 from jaxbio.cli import main as cli
 from jaxbio.storage.store import Store
 from jaxbio.studies import adversaries, outputs, specs
-from jaxbio.studies.advise import command as advise
 from jaxbio.studies.advise.study import Advice
+from jaxbio.studies.advise.text import as_text
 from jaxbio.studies.advise.tournament import Outcome, Worth
 from jaxbio.studies.beyond import command as beyond
 from jaxbio.studies.phase import command as phase
@@ -308,11 +308,12 @@ def test_advice_on_a_problem_of_the_users_assumes_nothing_about_it() -> None:
     compared = jb.compare({"a": [1.0, 2.0, 3.0], "b": [5.0, 6.0, 8.0]})
     worth = Worth("a", "b", 0.3, 0.2, 1.4, 3, True)
     found = Advice(Outcome(compared, (), worth, 6.5), None, "b", 3, 1.0)
-    assert advise.as_text(found, "random").startswith("Stationary mapping\n")
-    own = advise.as_text(found, "mine:problem")
-    assert own.startswith("On this problem\n")
-    assert "tationary" not in own
-    assert "Playing at random has a regret of 6.5; no better, or hardly: b." in own
+    usual, own = as_text(found, "random"), as_text(found, "mine:problem")
+    assert usual.startswith("If the mapping never changes: run a.\n")
+    assert own.startswith("On this problem: run a.\n")
+    assert "never changes" not in own
+    assert "; playing at random has 6.5." in own
+    assert "No better than playing at random, or hardly: b." in own
     assert "It is open whether states help: they save -40% to 80% (a against b)." in own
     assert (
         "Of the learners whose regret is bounded whatever the mapping does, b had the least" in own

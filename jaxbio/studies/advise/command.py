@@ -12,20 +12,11 @@ import numpy as np
 from jaxbio.environment.delays import DELAYS, FixedDelay, TableDelay
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.advise.study import Advice, advise
-from jaxbio.studies.advise.tournament import Outcome, Worth
+from jaxbio.studies.advise.text import as_text
+from jaxbio.studies.advise.tournament import Outcome
 from jaxbio.studies.contestants import asked_as
-from jaxbio.studies.families import FAMILIES
 
 STORES = Path("results") / "advise" / "store"
-STATIONARY, CHANGING, OWN = "Stationary mapping", "Changing mapping", "On this problem"
-ADVERSARIAL = (
-    "If losses are adversarial, what a state cost before says nothing: take a learner that ignores "
-    "states, such as DAda-Exp3."
-)
-THEORY = (
-    "`jaxbio theory` ranks by bounds, which hold for the worst problem of this size: it may prefer "
-    "another learner."
-)
 
 
 def add(commands: Any) -> None:
@@ -111,6 +102,7 @@ def as_dict(found: Advice) -> dict[str, Any]:
     return {
         "recommended": found.recommended,
         "asked for as": asked_as(found.recommended),
+        "recommended if the mapping changes": found.recommended_if_changing,
         "stationary mapping": _outcome(found.stationary),
         "changing mapping": None if found.changing is None else _outcome(found.changing),
         "best with a guarantee": found.robust,
@@ -127,58 +119,3 @@ def _outcome(one: Outcome) -> dict[str, Any]:
         "worth of states": None if one.worth is None else one.worth._asdict(),
         "uniform play": one.uniform,
     }
-
-
-def as_text(found: Advice, family: str) -> str:
-    """A family of the user's may have any mapping and any losses: then the games speak for them."""
-    parts = [_of_outcome(STATIONARY if family in FAMILIES else OWN, found.stationary)]
-    if found.changing is not None:
-        parts.append(_of_outcome(CHANGING, found.changing))
-    spec, last = asked_as(found.recommended), []
-    if spec is not None and spec != found.recommended:
-        last.append(f"{found.recommended} is {spec} for the other commands.")
-    if found.robust is not None:
-        worse = "" if found.changing is None else "A mapping may change in worse ways. "
-        bounded = "Of the learners whose regret is bounded whatever the mapping does"
-        last.append(f"{worse}{bounded}, {found.robust} had the least, in the first table.")
-    last += [ADVERSARIAL, THEORY]
-    if found.unfinished:
-        last.append(f"Not finished in time, so not compared: {', '.join(found.unfinished)}.")
-    return "\n\n".join([*parts, "\n".join(last)])
-
-
-def _of_outcome(title: str, one: Outcome) -> str:
-    """A table of those that stayed, a line for each of those that left, and the answers."""
-    lines = [title, "", one.comparison.table()]
-    if one.left:
-        width = max(len(left.name) for left in one.left)
-        lines += ["", "Surely beaten, and played no further:"]
-        lines += [
-            f"  {left.name:<{width}}  {left.mean:>10,.1f}  {left.low:,.1f} to {left.high:,.1f} "
-            f"({left.runs} games)"
-            for left in one.beaten
-        ]
-    if one.uniform is not None:
-        lines += ["", guessing(one, one.uniform)]
-    if one.worth is not None:
-        lines.append(worth(one.worth))
-    return "\n".join(lines)
-
-
-def guessing(one: Outcome, uniform: float) -> str:
-    """How far everybody is from playing at random."""
-    means = [*one.comparison.rows, *one.left]
-    close = [row.name for row in means if row.mean > 0.9 * uniform]
-    said = f"Playing at random has a regret of {uniform:,.1f}"
-    return f"{said}; no better, or hardly: {', '.join(close)}." if close else f"{said}."
-
-
-def worth(found: Worth) -> str:
-    """What states are worth, in one line."""
-    saved, least, most = (1 - value for value in (found.ratio, found.high, found.low))
-    who = f"{found.with_states} against {found.without}"
-    if least > 0:
-        return f"States save {saved:.0%} of the regret ({least:.0%} to {most:.0%}; {who})."
-    if most < 0:
-        return f"States cost {-saved:.0%} of the regret ({-most:.0%} to {-least:.0%}; {who})."
-    return f"It is open whether states help: they save {least:.0%} to {most:.0%} ({who})."

@@ -69,6 +69,11 @@ class Advice:
         return self.overall.best
 
     @property
+    def recommended_if_changing(self) -> str | None:
+        """The same while it does; None where the family has no such problem."""
+        return None if self.changing is None else self.changing.comparison.best
+
+    @property
     def decided(self) -> bool:
         """Has every comparison a winner, and is it known what states are worth?"""
         return all(one.decided for one in (self.stationary, self.changing) if one is not None)

@@ -1,0 +1,91 @@
+"""Advice in words: the answer, then the tables that it rests on, then what to bear in mind."""
+
+from __future__ import annotations
+
+from jaxbio.studies.advise.study import Advice
+from jaxbio.studies.advise.tournament import Outcome, Worth
+from jaxbio.studies.contestants import asked_as
+from jaxbio.studies.families import FAMILIES
+
+NEVER, CHANGES, OWN = "If the mapping never changes", "If the mapping changes", "On this problem"
+ADVERSARIAL = (
+    "If losses are adversarial, what a state cost before says nothing: take a learner that ignores "
+    "states, such as DAda-Exp3."
+)
+THEORY = (
+    "`jaxbio theory` ranks by bounds, which hold for the worst problem of this size: it may prefer "
+    "another learner."
+)
+
+
+def as_text(found: Advice, family: str) -> str:
+    """A family of the user's may have any mapping and any losses: then the games speak for them."""
+    kinds = {NEVER if family in FAMILIES else OWN: found.stationary}
+    if found.changing is not None:
+        kinds[CHANGES] = found.changing
+    answers = [answer(title, one) for title, one in kinds.items()]
+    if found.unfinished:
+        answers.append(
+            f"Not finished in time, so not compared: {', '.join(found.unfinished)}.\n"
+            "  Asked again with more --seconds, the same command goes on with them."
+        )
+    parts = ["\n".join(answers)]
+    parts += [_of_outcome(title, one) for title, one in kinds.items()]
+    last = []
+    if found.robust is not None:
+        worse = "" if found.changing is None else "A mapping may change in worse ways. "
+        bounded = "Of the learners whose regret is bounded whatever the mapping does"
+        last.append(f"{worse}{bounded}, {found.robust} had the least, in the first table.")
+    last += [ADVERSARIAL, THEORY]
+    return "\n\n".join([*parts, "\n".join(last)])
+
+
+def answer(title: str, one: Outcome) -> str:
+    """Which learner, with which settings, how sure that is, and what states are worth."""
+    best, others = one.comparison.rows[0], one.comparison.contenders
+    spec = asked_as(best.name)
+    asked = "" if spec in (None, best.name) else f" ({spec})"
+    close = [name for name in others if name != best.name]
+    lines = [
+        f"{title}: run {best.name}{asked}.",
+        f"  Its regret is {best.mean:,.1f} ({best.low:,.1f} to {best.high:,.1f})"
+        + ("." if one.uniform is None else f"; playing at random has {one.uniform:,.1f}."),
+    ]
+    if close:
+        lines.append(f"  Too close to call: {', '.join(close)} may be as good.")
+    if one.worth is not None:
+        lines.append(f"  {worth(one.worth)}")
+    return "\n".join(lines)
+
+
+def _of_outcome(title: str, one: Outcome) -> str:
+    """A table of those that stayed, and a line for each of those that left."""
+    lines = [title, "", one.comparison.table()]
+    if one.left:
+        width = max(len(left.name) for left in one.left)
+        lines += ["", "Surely beaten, and played no further:"]
+        lines += [
+            f"  {left.name:<{width}}  {left.mean:>10,.1f}  {left.low:,.1f} to {left.high:,.1f} "
+            f"({left.runs} games)"
+            for left in one.beaten
+        ]
+    idle = [] if one.uniform is None else no_better(one, one.uniform)
+    if idle:
+        lines += ["", f"No better than playing at random, or hardly: {', '.join(idle)}."]
+    return "\n".join(lines)
+
+
+def no_better(one: Outcome, uniform: float) -> list[str]:
+    """Who has more than nine tenths of the regret of playing at random."""
+    return [row.name for row in (*one.comparison.rows, *one.left) if row.mean > 0.9 * uniform]
+
+
+def worth(found: Worth) -> str:
+    """What states are worth, in one line."""
+    saved, least, most = (1 - value for value in (found.ratio, found.high, found.low))
+    who = f"{found.with_states} against {found.without}"
+    if least > 0:
+        return f"States save {saved:.0%} of the regret ({least:.0%} to {most:.0%}; {who})."
+    if most < 0:
+        return f"States cost {-saved:.0%} of the regret ({-most:.0%} to {-least:.0%}; {who})."
+    return f"It is open whether states help: they save {least:.0%} to {most:.0%} ({who})."
