@@ -89,6 +89,13 @@ LEARNERS: dict[str, Callable[..., Any]] = {
         {MetaBIO: 1, DAdaExp3: 2},
         estimator="mean",
     ),
+    "surrogate-exp3": pairing(
+        "DAda-Exp3 fed at once with the present mean of its state, right or wrong: a surrogate "
+        "index.",
+        {MetaBIO: 1, DAdaExp3: 2},
+        fixed={"threshold": "delay", "delay": 0},
+        estimator="mean",
+    ),
     "metabio-tsallis": pairing(
         "MetaBIO over Tsallis-INF with plain means: the expectation version.",
         {MetaBIO: 1, TsallisINF: 1},
