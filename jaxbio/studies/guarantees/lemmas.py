@@ -13,7 +13,7 @@ import xarray as xr
 from jaxbio import theory
 from jaxbio.studies.guarantees.theorems import HINDSIGHT
 
-ROUNDING = 1e-5  # of sums of float32, for each round
+ROUNDING = 1e-6  # of sums of float32, for each round
 
 Terms = dict[str, Any]  # horizon, num_actions, num_states, delays and delta, as theory takes them
 
