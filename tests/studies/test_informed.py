@@ -224,12 +224,12 @@ def test_limits_by_hand() -> None:
 
 
 def test_what_is_certain_may_be_off_by_rounding_only() -> None:
-    """A thousandth of a unit in the hundred rounds of a game."""
+    """A ten-thousandth in the hundred rounds of a game."""
     terms = {"horizon": 100, "num_actions": 2, "delta": 0.3}
-    facts = {"informed_limit": [10.0] * 3, "informed_regret": [9.9, 10.0009, 10.0011]}
-    facts |= {"price_limit": [1.0] * 3, "price_error": [-1.0009, -1.0011, 1.0011]}
+    facts = {"informed_limit": [10.0] * 3, "informed_regret": [9.9, 10.00009, 10.00011]}
+    facts |= {"price_limit": [1.0] * 3, "price_error": [-1.00009, -1.00011, 1.00011]}
     facts |= {"price_gap": [0.0] * 3, "exploration": [0.0] * 3, "overestimate": [0.0] * 3}
-    facts |= {"chance": [1.0] * 3, "final_regret": [10.9, 11.0018, 11.0]}
+    facts |= {"chance": [1.0] * 3, "final_regret": [10.9, 11.00018, 11.0]}
     made = xr.Dataset({name: ("run", values) for name, values in facts.items()})
     failures = {name: checked(OURS[name], made, terms).failures for name in OURS
                 if OURS[name].allowed(0.3) == 0}  # fmt: skip
