@@ -90,8 +90,7 @@ LEARNERS: dict[str, Callable[..., Any]] = {
         estimator="mean",
     ),
     "surrogate-exp3": pairing(
-        "DAda-Exp3 fed at once with the present mean of its state, right or wrong: a surrogate "
-        "index.",
+        "MetaBIO over DAda-Exp3 that never waits, a surrogate index (Athey et al. 2019); no bound.",
         {MetaBIO: 1, DAdaExp3: 2},
         fixed={"threshold": "delay", "delay": 0},
         estimator="mean",

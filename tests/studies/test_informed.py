@@ -48,7 +48,7 @@ def by_hand(env: jb.Environment, played: jb.Round, delta: float) -> dict[str, fl
     K, S, mu = env.num_actions, len(theta), costs(env, horizon)
     best = mu.sum(0).argmin()
     W, count, total = np.zeros((K, S)), np.zeros(S), np.zeros(S)
-    found = dict.fromkeys(FACTS, 0.0)
+    found: dict[str, Any] = dict.fromkeys(FACTS, 0.0)
     arrived = np.arange(1, horizon + 1) + np.asarray(played.delay)
     eta, stability = 0.0, 0.0
     for t in range(1, horizon + 1):
