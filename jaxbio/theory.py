@@ -32,6 +32,7 @@ __all__ = [
     "exp3_bound",
     "exp3_rate",
     "expected_bound",
+    "hindsight_bound",
     "lower_bound",
     "metaadabio_bound",
     "metabio_bound",
@@ -420,6 +421,30 @@ def metaadabio_bound(
         "lower_order": 2 * _lower_order(lower_order, clipped) * math.log(8 / delta),
     }
     return _bound(f"MetaAdaBIO (Theorem metaifswitch, {constants})", terms, _probably(delta))
+
+
+def hindsight_bound(*, horizon: SupportsIndex, num_actions: SupportsIndex, delta: float) -> Bound:
+    """Regret R_T of HindsightExp3 less the error of its prices E_T; not in the paper.
+
+    With a = sqrt(B) / 2, B = 3 ln K + ln(3/delta):
+    sqrt(2 K T) ((ln K + ln(3/delta) / 2) / a + 3/2 a) + 3/4 ln(3/delta) + sqrt(T ln(3/delta) / 2).
+    It supposes confidence 2 delta / 3, so that eta_t = a / sqrt(2 K t), and stochastic losses;
+    prices, delays and the mapping may be any. No bound on E_T itself is known: it is 0 where all
+    prices are right, and else what they cost.
+    """
+    rounds = _integer("horizon", horizon, 1)
+    actions = _integer("num_actions", num_actions, 2)
+    delta = _between("delta", delta, 0, 1)
+    log = math.log(3 / delta)
+    scale = _dada_scale("corrected", actions, log)
+    root = math.sqrt(2 * actions * rounds)
+    terms = {
+        "learning": (math.log(actions) / scale + 1.5 * scale) * root,
+        "confidence": log / (2 * scale) * root,
+        "lower_order": 0.75 * log,
+        "regret_gap": math.sqrt(rounds * log / 2),
+    }
+    return _bound("HindsightExp3 less the error of its prices", terms, _probably(delta))
 
 
 # --- upper bounds in expectation

@@ -326,6 +326,26 @@ def test_rounding_up_to_seven_pays_for_the_triggering_round(horizon: int):
     assert spare * math.sqrt(2 * horizon * math.log(16 * horizon)) + math.log(8 / 6) > 1
 
 
+@pytest.mark.parametrize("horizon", [1, 2, 100, 10_000])
+@pytest.mark.parametrize(("actions", "delta"), [(2, 0.5), (8, 0.01)])
+def test_hindsight_covers_what_its_proof_adds_up(horizon: int, actions: int, delta: float):
+    """ln K / eta_T + 3/2 K sum eta + ln(3/delta) / (2 eta_T), and what does not depend on eta. Only
+    the sum over rounds is rounded up: sum 1 / sqrt(t) by 2 sqrt(T).
+    """
+    log = math.log(3 / delta)
+    etas = [
+        math.sqrt((3 * math.log(actions) + log) / (8 * actions * t)) for t in range(1, horizon + 1)
+    ]
+    apart = 0.75 * log + math.sqrt(horizon * log / 2)
+    exact = (math.log(actions) + log / 2) / etas[-1] + 1.5 * actions * sum(etas) + apart
+    bound = theory.hindsight_bound(horizon=horizon, num_actions=actions, delta=delta)
+    slack = 1.5 * actions * (etas[0] * 2 * math.sqrt(horizon) - sum(etas))
+    assert bound.total == pytest.approx(exact + slack, rel=1e-12)
+    assert slack > 0
+    assert list(bound.terms) == ["learning", "confidence", "lower_order", "regret_gap"]
+    assert bound.terms["lower_order"] + bound.terms["regret_gap"] == pytest.approx(apart)
+
+
 def test_expected_bounds_by_hand():
     by_states = 6 * math.sqrt(30_000 * math.log(60_000))
     by_delays = math.sqrt(8 * 498_725 * LN4)
@@ -492,6 +512,7 @@ EVERY = {
     theory.metabio_bound: WITH_STATES,
     theory.metaadabio_bound: WITH_STATES,
     theory.expected_bound: EXPECTED,
+    theory.hindsight_bound: {"horizon": 9, "num_actions": 2, "delta": 0.1},
     theory.exp3_bound: {k: v for k, v in EXPERIMENT_1.items() if k != "delta"},
     theory.exp3_rate: {k: v for k, v in EXPERIMENT_1.items() if k != "delta"},
     theory.lower_bound: LOWER,

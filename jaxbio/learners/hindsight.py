@@ -40,6 +40,12 @@ class HindsightState(NamedTuple):
     estimator: Estimator
 
 
+def priced(shown: Sum, prices: Array) -> Array:
+    """[K]: what actions have cost, relative to the least, at prices [S] of what they showed."""
+    total = jnp.sum(shown.total * prices, axis=1)
+    return total - jnp.min(total)
+
+
 @pytree
 class Hindsight:
     """The options that both have; see HindsightExp3."""
@@ -70,13 +76,16 @@ class Hindsight:
             estimator=estimator(known, known.horizon, self.delta, *options),
         )
 
-    def losses(self, state: HindsightState) -> Array:
-        """[K]: L-hat relative to its minimum."""
+    def prices(self, state: HindsightState) -> Array:
+        """[S]: theta-hat, what a round that showed a state is thought to cost."""
         prices = state.estimator.value(state.seen)
         if self.estimator == "mean":
             prices = jnp.where(state.seen.count == 0, self.prior, prices)
-        total = jnp.sum(state.shown.total * prices, axis=1)
-        return total - jnp.min(total)
+        return prices
+
+    def losses(self, state: HindsightState) -> Array:
+        """[K]: L-hat relative to its minimum."""
+        return priced(state.shown, self.prices(state))
 
     def learn(
         self, state: HindsightState, t: Array, play: Play, arrivals: Arrivals

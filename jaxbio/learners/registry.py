@@ -89,6 +89,12 @@ LEARNERS: dict[str, Callable[..., Any]] = {
         {MetaBIO: 1, DAdaExp3: 2},
         estimator="mean",
     ),
+    "surrogate-exp3": pairing(
+        "MetaBIO over DAda-Exp3 that never waits, a surrogate index (Athey et al. 2019); no bound.",
+        {MetaBIO: 1, DAdaExp3: 2},
+        fixed={"threshold": "delay", "delay": 0},
+        estimator="mean",
+    ),
     "metabio-tsallis": pairing(
         "MetaBIO over Tsallis-INF with plain means: the expectation version.",
         {MetaBIO: 1, TsallisINF: 1},

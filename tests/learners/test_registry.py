@@ -19,7 +19,8 @@ def built(name: str, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "share"), [("metabio", 2), ("metabio-skipping", 2), ("metaadabio", 3)]
+    ("name", "share"),
+    [("metabio", 2), ("metabio-skipping", 2), ("surrogate-exp3", 2), ("metaadabio", 3)],
 )
 def test_the_base_has_its_share_of_delta(name: str, share: int) -> None:
     made = built(name, delta=DELTA)
@@ -34,6 +35,16 @@ def test_after_a_fresh_switch_the_base_has_another_share() -> None:
     assert dataclasses.replace(made.after, delta=DELTA / 3).__dict__ == made.base.__dict__
     assert built("metaadabio", at_switch="all").after is None
     assert built("metaadabio-tsallis", at_switch="fresh").after is None
+
+
+def test_a_surrogate_index_waits_for_nothing() -> None:
+    """And is fed with plain means, whatever the law of the delays."""
+    made = built("surrogate-exp3")
+    assert (made.threshold, made.delay, made.estimator) == ("delay", 0, "mean")
+    env = jb.make_environment("paper-stochastic", delays=jb.LaplaceDelay(20, 5))
+    info = jb.simulate(env, made, horizon=100, runs=3, progress=False).info
+    assert info["rounds_fed"].tolist() == [100] * 3
+    assert info["waiting_rounds"].tolist() == [0] * 3
 
 
 def test_three_classes_inside_each_other() -> None:
@@ -54,7 +65,8 @@ def test_options_are_the_fields_of_the_classes(name: str) -> None:
         for option in own & options.keys() - {"delta"}:
             assert getattr(made, option) == options[option].default
         made = getattr(made, "base", None)
-    fixed = {"skipping"} if name.endswith("skipping") else set()
+    fixed = {"threshold", "delay"} if name.startswith("surrogate") else set()
+    fixed |= {"skipping"} if name.endswith("skipping") else set()
     assert set(fields) - fixed == options.keys()
     assert [field for field in fields if fields.count(field) > 1] in ([], ["delta", "delta"])
 

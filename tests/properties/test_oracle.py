@@ -199,6 +199,7 @@ CONTESTANTS: dict[str, tuple[Pair, int]] = {
         pair("restarting", base=pair("hindsight-exp3", scale=FADING), period=400),
         DEEP,
     ),
+    "surrogate": (metabio(dada, estimator="mean", threshold="delay", delay=0), DEEP),
     "metabio states exact mean": (metabio(exact_states, estimator="mean"), SHALLOW),
     "bold dada schedule": (pair("bold", base=clocked, copies=100), SHALLOW),
     "known losses restarting dada": (

@@ -36,7 +36,13 @@ from jaxbio.studies.guarantees.study import (
     compared,
     written_down,
 )
-from jaxbio.studies.guarantees.theorems import EXPECTATIONS, GUARANTEES, Expectation, Guarantee
+from jaxbio.studies.guarantees.theorems import (
+    EXPECTATIONS,
+    GUARANTEES,
+    HINDSIGHT,
+    Expectation,
+    Guarantee,
+)
 from jaxbio.studies.guarantees.watched import Watched
 
 ENV = jb.make_environment("paper-utility", delays=jb.FixedDelay(9))
@@ -92,7 +98,9 @@ def test_every_learner_is_tuned_as_its_theorem_supposes() -> None:
     assert told == pytest.approx([2 * delta / 3, delta / 2, delta / 3, delta / 4])
     assert (ada.rule, ada.at_switch) == ("theory", "fresh")
     assert NAMED["DAda-Exp3, anytime"].learner.tuning == "anytime"
-    assert [one.name for one in GUARANTEES if one.certified] == ["DAda-Exp3", "DAda-Exp3, anytime"]
+    assert NAMED[HINDSIGHT].learner(delta).delta == pytest.approx(2 * delta / 3)
+    certified = [one.name for one in GUARANTEES if one.certified]
+    assert certified == ["DAda-Exp3", "DAda-Exp3, anytime", HINDSIGHT]
     assert EXPECTATIONS[2].learner.at_switch == "fresh"
 
 

@@ -35,7 +35,7 @@ def bounds_and_runs(data: xr.Dataset, look: Look) -> Figure:
         f"S = {data.attrs['states']}, mean delay {data.attrs['mean_delay']:.0f}. Solid: the "
         "1 - delta quantile of regret. Dashed: the theorem's bound. Intervals are of 95 %.",
         right=room_for([f"{max(names, key=len)}, bound", f"{max(names, key=len)}  88.8"]),
-        height=3.8,
+        height=max(3.8, 0.95 * len(names)),
         pad=11,
     )
     palette = colours(names, look)

@@ -8,6 +8,7 @@ runs above the bound gets an exact (Clopper-Pearson) interval.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -62,7 +63,8 @@ def check_guarantees(
       largest term. [..., term]: terms. [lemma, horizon, delta]: failures, in runs; tightness, the
       share of the limit that the closest run reaches; lemma_verdict. [expectation, horizon]:
       expected_bound, regret_mean, mean_low, mean_high, expected_verdict. [horizon]: most_possible,
-      the regret of playing the worst action throughout. Intervals are of 95 %.
+      the regret of playing the worst action throughout. Intervals are of 95 %. The regret of a
+      guarantee that is about a part of it (`Guarantee.less`) is that part.
     """
     asked = {"horizons": horizons, "deltas": deltas, "guarantees": guarantees}
     for name, given in asked.items():
@@ -79,7 +81,7 @@ def check_guarantees(
     env = written_down(_with_means(env), seed, max(axes["horizon"]))
     games = {T: _game(env, seed, T) for T in axes["horizon"]}
     options = {"seed": seed, "rounds": 1, "keep": "finals", "progress": progress}
-    learners = {one.name: _on_delta(one.learner, env) for one in guarantees}
+    learners = {one.name: _in_game(one.learner, env) for one in guarantees}
     played = sweep(env, learners, axes, runs=runs, store=part(store, "probable"), **options)
     used = [lemma for lemma in lemmas if lemma.about in learners]
     parts = [_tested(guarantees, played, games, env), _checked(used, played, games)]
@@ -136,11 +138,11 @@ def most_possible(env: Environment, horizon: int) -> float:
     return horizon * (1.0 if gaps is None else float(np.max(gaps)))
 
 
-def _on_delta(learner: Any, env: Environment) -> Any:
-    """As a sweep takes it: MetaBIO under observation, a function of delta where delta matters."""
+def _in_game(learner: Any, env: Environment) -> Any:
+    """As a sweep takes it: under observation, a function of delta where delta matters."""
     if hasattr(learner, "learn"):
-        return watched(learner, env)
-    return lambda delta: watched(learner(delta), env)
+        return lambda horizon: watched(learner, env, horizon)
+    return lambda horizon, delta: watched(learner(delta), env, horizon)
 
 
 def _game(env: Environment, seed: Any, horizon: int) -> Terms:
@@ -223,8 +225,11 @@ def _tested(
     most = {horizon: most_possible(env, horizon) for horizon in games}
 
     def entry(i: int, horizon: int, delta: float) -> Outcome:
-        regret = _facts(played, guarantees[i].name, horizon, delta).final_regret.values
-        return compared(guarantees[i], regret, games[horizon] | {"delta": delta}, most[horizon])
+        one, facts = guarantees[i], _facts(played, guarantees[i].name, horizon, delta)
+        regret, ceiling = facts.final_regret.values, most[horizon]
+        if one.less is not None:
+            regret, ceiling = regret - facts[one.less].values, math.inf
+        return compared(one, regret, games[horizon] | {"delta": delta}, ceiling)
 
     names = [one.name for one in guarantees]
     outcomes, dims = _table(names, played, entry), ("guarantee", "horizon", "delta")

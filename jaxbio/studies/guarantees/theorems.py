@@ -8,6 +8,7 @@ from typing import Any
 
 from jaxbio import theory
 from jaxbio.learners.exp3 import DAdaExp3
+from jaxbio.learners.hindsight import HindsightExp3
 from jaxbio.learners.registry import make_learner
 
 
@@ -18,13 +19,15 @@ class Guarantee:
     learner: as the theorem supposes it, or a function of delta that makes it. bound: a function of
     horizon, num_actions, num_states, delays and delta. certified: does the bound follow from a
     proof without gaps? Else it is a sanity check: whether a round waits depends on its action,
-    which the proof does not allow for (`theory.metabio_bound`).
+    which the proof does not allow for (`theory.metabio_bound`). less: a fact of the runs that is
+    taken from R_T first, as the bound is on the rest.
     """
 
     name: str
     learner: Any
     bound: Callable[..., theory.Bound]
     certified: bool
+    less: str | None = None
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,16 @@ def dada_bound(tuning: str) -> Callable[..., theory.Bound]:
     return bound
 
 
+def hindsight_bound(*, num_states: int, delays: Any, **given: Any) -> theory.Bound:
+    """Of neither states nor delays: these are in the error of prices."""
+    return theory.hindsight_bound(**given)
+
+
 def expected_bound(learner: str) -> Callable[..., theory.Bound]:
     return lambda **given: theory.expected_bound(learner=learner, **given)
 
 
+HINDSIGHT = "HindsightExp3 - E_T"
 GUARANTEES = (
     # The bound on R_T takes delta' = delta / 3, and a learner's own is half its confidence.
     Guarantee("DAda-Exp3", lambda delta: DAdaExp3(2 * delta / 3), dada_bound("corrected"), True),
@@ -65,6 +74,13 @@ GUARANTEES = (
         lambda delta: make_learner("metaadabio", delta=delta, at_switch="fresh"),
         theory.metaadabio_bound,
         False,
+    ),
+    Guarantee(
+        HINDSIGHT,
+        lambda delta: HindsightExp3(2 * delta / 3),
+        hindsight_bound,
+        True,
+        less="price_error",
     ),
 )
 EXPECTATIONS = (

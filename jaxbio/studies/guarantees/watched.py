@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbio import checks
 from jaxbio.core import Array, Arrivals, Known, Play, Ticket, check_learner, draws_of, facts_of
 from jaxbio.environment.environment import Environment
 from jaxbio.learners.feeding import feed_lanes
+from jaxbio.learners.hindsight import HindsightExp3
 from jaxbio.learners.metabio import MetaBIO, MetaBIOState
 from jaxbio.ops import Sum, count_by, means_value, sum_add, sum_zero
+from jaxbio.studies.guarantees.informed import Informed
 from jaxbio.trees import float_dtype, pytree, set_field
 
 
@@ -78,9 +81,13 @@ class Watched:
         return {**facts_of(self.learner, state.learner), **own}
 
 
-def watched(learner: Any, env: Environment) -> Any:
-    """The learner under observation, where it is MetaBIO and losses have means to be estimated."""
-    theta = env.losses.all_means()
-    if not isinstance(learner, MetaBIO) or jnp.ndim(theta) != 1:
-        return learner
-    return Watched(learner, theta)
+def watched(learner: Any, env: Environment, horizon: int) -> Any:
+    """The learner under observation in a game, where it is MetaBIO or HindsightExp3 and losses have
+    means to be estimated.
+    """
+    theta, rounds = env.losses.all_means(), np.int32(horizon)
+    if jnp.ndim(theta) == 1 and isinstance(learner, MetaBIO):
+        return Watched(learner, theta)
+    if jnp.ndim(theta) == 1 and isinstance(learner, HindsightExp3):
+        return Informed(learner, env, env.best_action(rounds))  # type: ignore[arg-type]
+    return learner
