@@ -108,12 +108,13 @@ class HindsightExp3(Hindsight):
     """Exponential weights that price past rounds by today's estimates of the states they showed.
 
     L-hat(a) = sum_s W(a, s) theta-hat(s), where W counts what actions have shown. The idea is
-    jaxbio's own; the paper proves nothing about it, and nor do we. A round adds 1 / (p + gamma) to
-    the W of its action and state at once, and is priced in every later round by the estimate
-    theta-hat(s) of that time, from the losses of the state that have arrived. So a late loss
-    corrects all rounds that showed its state, nothing waits, and delays are not in the rate:
-    eta_t = gamma_t = sqrt(3 ln K + ln(2/delta)) / (2 sqrt(2 K t)), as if there were none. It counts
-    on states whose mean losses do not change: against adversarial losses it may fail.
+    jaxbio's own, and no bound on its regret is proved, only on what is left of it without the error
+    of prices (`theory.hindsight_bound`). A round adds 1 / (p + gamma) to the W of its action and
+    state at once, and is priced in every later round by the estimate theta-hat(s) of that time,
+    from the losses of the state that have arrived. So a late loss corrects all rounds that showed
+    its state, nothing waits, and delays are not in the rate: eta_t = gamma_t =
+    sqrt(3 ln K + ln(2/delta)) / (2 sqrt(2 K t)), as if there were none. It counts on states whose
+    mean losses do not change: against adversarial losses it may fail.
 
     scale: multiplies every rate; a number or an optax schedule of the round.
     estimator: "mean" plain means; "lcb" lower confidence bounds, as in MetaBIO, with confidence

@@ -34,7 +34,7 @@ def made_up_guarantees() -> xr.Dataset:
     axes = {"horizon": [300, 1_000, 10_000], "delta": [0.1, 0.01, 0.001]}
     names = [one.name for one in GUARANTEES]
     dims, shape = ("guarantee", *axes), (len(names), 3, 3)
-    bound = np.linspace(9_000, 10_000, 4)[:, None, None] * np.array([[0.1], [0.3], [1]])
+    bound = np.linspace(9_000, 10_000, len(names))[:, None, None] * np.array([[0.1], [0.3], [1]])
     bound = np.broadcast_to(bound, shape)
     terms = bound[..., None] * np.array([0.5, 0.3, 0.15, 0.05])
     full = {
@@ -184,7 +184,9 @@ def test_every_term_of_a_bound_is_named() -> None:
     data = made_up_guarantees()
     figure = bounds_and_runs(data, LOOKS[0])
     named = [text for text in written(figure, 3) if text.endswith("%")]
-    assert named == ["states or delays 50%", "actions 30%", "delays 15%", "lower order 5%"] * 4
+    assert named == ["states or delays 50%", "actions 30%", "delays 15%", "lower order 5%"] * len(
+        GUARANTEES
+    )
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[2] == "Runs above the bound, T = 10,000"
     trivial = (data.verdict.dims, np.full(data.verdict.shape, TRIVIAL))
