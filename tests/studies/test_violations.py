@@ -24,10 +24,12 @@ from jaxbio.studies.violations.figure import risk
 from jaxbio.studies.violations.problems import (
     KINDS,
     THETA,
+    bypassed,
     clustered,
     drifting,
     guessing,
-    own_states,
+    ladder,
+    mislabelled,
     phase_length,
     turning,
 )
@@ -39,10 +41,9 @@ from jaxbio.studies.violations.study import (
     violations,
 )
 
-PLAIN = jb.Environment(
-    jb.StochasticMapping(own_states()), jb.BernoulliLosses(THETA), jb.FixedDelay(6)
-)
-COSTS = [0.32, 0.44, 0.56, 0.68]  # 0.7 of the own state's mean loss, 0.1 of each other one's
+PLAIN = jb.Environment(jb.StochasticMapping(ladder()), jb.BernoulliLosses(THETA), jb.FixedDelay(6))
+# 0.49 of 0.1, 0.22 of 0.35, 0.13 of 0.65 and 0.16 of 0.9, and so on with ever less of the good.
+COSTS = [0.3545, 0.4515, 0.5485, 0.6455]
 
 
 def costs(env: jb.Environment, t: int) -> list[float]:
@@ -54,55 +55,62 @@ def costs(env: jb.Environment, t: int) -> list[float]:
 # --- the problems
 
 
+@pytest.fixture(scope="module")
+def plain_world() -> dict[str, np.ndarray]:
+    return jb.sample_world(PLAIN, 3, 2, 40)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_at_strength_0_all_are_the_same_problem(kind: str) -> None:
+def test_at_strength_0_all_are_the_same_problem(
+    kind: str, plain_world: dict[str, np.ndarray]
+) -> None:
     """To the bit: the same states are seen and the same losses paid in the same run."""
     env, each = KINDS[kind].build(0, 6, 40), KINDS[kind].each
     for t in (1, 16, 17, 40):
         assert costs(env, t) == pytest.approx(COSTS)
-    plain, world = (jb.sample_world(one, 3, 2, 40) for one in (PLAIN, env))
-    np.testing.assert_array_equal(world["states"] // each, plain["states"])
+    world = jb.sample_world(env, 3, 2, 40)
+    np.testing.assert_array_equal(world["states"] // each, plain_world["states"])
     paid, expected = (
-        np.take_along_axis(one["losses"], one["states"], axis=1) for one in (world, plain)
+        np.take_along_axis(one["losses"], one["states"], axis=1) for one in (world, plain_world)
     )
     np.testing.assert_array_equal(paid, expected)
     assert guessing(100) == pytest.approx(100 * (np.mean(COSTS) - COSTS[0]))
 
 
-def test_losses_turn_after_two_fifths_of_the_rounds() -> None:
-    """State 0 goes from 0.2 to 1, or half of that way."""
+def test_what_states_cost_is_reversed_after_two_fifths_of_the_rounds() -> None:
+    """All of the way, or half of it."""
     assert costs(turning(1, 6, 40), 16) == pytest.approx(COSTS)
-    assert costs(turning(1, 6, 40), 17) == pytest.approx([0.88, 0.52, 0.64, 0.76])
-    assert costs(turning(0.5, 6, 40), 40) == pytest.approx([0.6, 0.48, 0.6, 0.72])
-    losses = np.stack([jb.sample_world(turning(1, 6, 40), 0, run, 40)["losses"]
-                       for run in range(200)])  # fmt: skip
+    assert costs(turning(1, 6, 40), 17) == pytest.approx(COSTS[::-1])
+    assert costs(turning(0.5, 6, 40), 40) == pytest.approx([0.5] * 4)
+    losses = jb.sample_world(turning(1, 6, 8000), 0, 0, 8000)["losses"]
     assert set(np.unique(losses)) == {0, 1}
-    assert (losses[:, 16:, 0] == 1).all()
-    # Means of 3,200 and of 8,000 coins: 0.04 is more than five standard errors of either.
-    np.testing.assert_allclose(losses[:, :16].mean((0, 1)), THETA, atol=0.04)
-    np.testing.assert_allclose(losses[..., 1:].mean((0, 1)), THETA[1:], atol=0.04)
+    # Means of 3,200 and of 4,800 coins: 0.04 is more than four standard errors of either.
+    np.testing.assert_allclose(losses[:3200].mean(0), THETA, atol=0.04)
+    np.testing.assert_allclose(losses[3200:].mean(0), THETA[::-1], atol=0.04)
 
 
 def test_losses_of_a_block_are_alike() -> None:
-    """At full strength they are one coin, of every state and run its own; and their mean stays.
+    """At full strength they are one coin, every state and block has its own, and the mean stays.
 
-    2,000 coins of each state: 0.05 is more than four standard errors.
+    1,000 blocks: a correlation of independent coins has a standard deviation of 0.03, a mean of
+    them one of 0.016. At half strength two losses of a block are the same coin with probability
+    1/4, which is their correlation; so much as 0.1 from it is more than three standard deviations.
     """
     whole, half = (
-        np.stack([jb.sample_world(clustered(v, 9, 100), 0, run, 100)["losses"]
-                  for run in range(200)]).reshape(200, 10, 10, 4)
+        jb.sample_world(clustered(v, 9, 10_000), 0, 0, 10_000)["losses"].reshape(1000, 10, 4)
         for v in (1, 0.5)
-    )  # fmt: skip
-    assert (whole == whole[:, :, :1]).all()
-    np.testing.assert_allclose(whole[:, :, 0].mean((0, 1)), THETA, atol=0.05)
-    together = [np.corrcoef(whole[:, i, 0, s], whole[:, j, 0, z])[0, 1]
-                for i, s, j, z in ((0, 1, 1, 1), (0, 1, 0, 2))]  # fmt: skip
-    assert np.abs(together).max() < 0.3
-    # Two losses of a block are the same coin with probability 1/4 at strength 1/2: that is their
-    # correlation, of 18,000 pairs that are not independent. Above 0.15, below 0.35.
-    pairs = [np.corrcoef(half[:, :, i, 2].ravel(), half[:, :, i + 1, 2].ravel())[0, 1]
-             for i in range(9)]  # fmt: skip
-    assert np.mean(pairs) == pytest.approx(0.25, abs=0.1)
+    )
+    assert (whole == whole[:, :1]).all()
+    coins = whole[:, 0]
+    np.testing.assert_allclose(coins.mean(0), THETA, atol=0.08)
+    apart = correlation(coins[1:, 1], coins[:-1, 1]), correlation(coins[:, 1], coins[:, 2])
+    assert np.abs(apart).max() < 0.15
+    together = [correlation(half[:, i, 2], half[:, i + 1, 2]) for i in range(9)]
+    assert np.mean(together) == pytest.approx(0.25, abs=0.1)
+
+
+def correlation(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.corrcoef(one, other)[0, 1])
 
 
 def test_the_mapping_changes_faster_than_the_delay() -> None:
@@ -114,23 +122,44 @@ def test_the_mapping_changes_faster_than_the_delay() -> None:
 
 
 def test_a_share_of_the_loss_is_the_actions_own() -> None:
-    env = KINDS["bypassed"].build(1, 6, 40)
-    assert costs(env, 1) == pytest.approx([0.68, 0.32, 0.44, 0.56])
+    env = bypassed(1, 6, 40)
+    assert costs(env, 1) == pytest.approx([0.6455, 0.3545, 0.4515, 0.5485])
     assert (env.num_actions, env.num_states) == (4, 16)
-    half = KINDS["bypassed"].build(0.5, 6, 40)
-    assert costs(half, 1) == pytest.approx([0.5, 0.38, 0.5, 0.62])
+    half = bypassed(0.5, 6, 40)
+    assert costs(half, 1) == pytest.approx([0.5, 0.403, 0.5, 0.597])
     states = jb.sample_world(half, 0, 0, 40)["states"]
     np.testing.assert_array_equal(states % 4, np.broadcast_to(np.arange(4), (40, 4)))
+
+
+def test_a_share_of_the_states_is_any_state() -> None:
+    """Whatever is shown, actions cost the same, and what is hidden has their laws.
+
+    Shares of 4,000 pairs: 0.04 is five standard errors.
+    """
+    shown = hidden = np.zeros(0)
+    for strength, right in ((0.25, 0.8125), (1, 0.25)):
+        env = mislabelled(strength, 6, 4000)
+        assert costs(env, 1) == pytest.approx(COSTS)
+        states = jb.sample_world(env, 0, 0, 4000)["states"][:, 0]
+        shown, hidden = states // 4, states % 4
+        assert np.mean(shown == hidden) == pytest.approx(right, abs=0.04)
+        found = np.bincount(hidden, minlength=4) / 4000
+        np.testing.assert_allclose(found, [0.49, 0.22, 0.13, 0.16], atol=0.04)
+    law = np.histogram2d(shown, hidden, bins=4)[0] / 4000
+    np.testing.assert_allclose(law, np.outer([0.25] * 4, [0.49, 0.22, 0.13, 0.16]), atol=0.04)
 
 
 # --- a learner that sees less
 
 
 @pytest.mark.parametrize("label", ["MetaBIO", "NSD-UCRL2", "StateThompson"])
-def test_what_it_sees_and_is_told_is_what_it_gets_without_the_hidden_part(label: str) -> None:
-    """The same actions, states and regret in the same run as on the problem without pairs."""
+@pytest.mark.parametrize("hiding", [bypassed, mislabelled])
+def test_what_it_sees_and_is_told_is_what_it_gets_without_the_hidden_part(
+    label: str, hiding: Any
+) -> None:
+    """The same actions, states and losses in the same run as on the problem without pairs."""
     learner = everybody()[label]
-    env, sizes = KINDS["bypassed"].build(0, 6, 400), {"seed": 1, "horizon": 400}
+    env, sizes = hiding(0, 6, 400), {"seed": 1, "horizon": 400}
     plain = jb.trajectory(PLAIN, learner, **sizes)
     hidden = jb.trajectory(env, Coarse(learner, 4), **sizes)
     np.testing.assert_array_equal(hidden.action, plain.action)
@@ -178,7 +207,7 @@ class Spy:
 
 
 def test_a_spy_sees_states_without_what_they_hide() -> None:
-    env = KINDS["bypassed"].build(0.5, 6, 60)
+    env = bypassed(0.5, 6, 60)
     for slots in (16, 22):
         info = jb.simulate(
             env.padded(slots), Coarse(Spy(), 4), horizon=60, runs=2, progress=False
@@ -195,7 +224,7 @@ def test_arrays_over_states_are_as_long_as_what_is_seen() -> None:
     padded: Any = pad_learner(Coarse(jb.KnownLosses(jb.UCB1(), THETA), 4), 22)
     assert padded.base.theta.tolist() == [*THETA, 0, 0]
     with pytest.raises(ValueError, match="each must divide the number of states, but 3 of 16"):
-        jb.simulate(KINDS["bypassed"].build(0, 6, 9), Coarse(jb.UCB1(), 3), horizon=9, runs=2)
+        jb.simulate(bypassed(0, 6, 9), Coarse(jb.UCB1(), 3), horizon=9, runs=2)
     with pytest.raises(TypeError, match="base must be a learner"):
         Coarse(3, 4)
 
@@ -309,7 +338,7 @@ def test_everybody_has_a_counterpart_with_the_same_numbers() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"kinds": ["odd"]}, "kinds must be one of 'turning', .* but got 'odd'"),
+        ({"kinds": ["odd"]}, "kinds must be one of 'bypassed', .* but got 'odd'"),
         ({"kinds": "turning"}, "kinds must be a list of names, but got 'turning'"),
         ({"kinds": []}, "kinds must be one or more different names"),
         ({"kinds": ["turning"] * 2}, "kinds must be one or more different names"),
@@ -375,6 +404,6 @@ def test_the_command(
     }  # fmt: skip
     (line,) = [one for one in as_text(found).splitlines() if "StateThompson" in one]
     assert line.split() == ["StateThompson", "Thompson", "sampling", "-10.0", "±", "2.0", "+50.0",
-                            "±", "10.0", "0.25", "0.00,", "never"]  # fmt: skip
+                            "±", "10.0", "+50.0,", "1.0", "0.25", "0.00,", "never"]  # fmt: skip
     assert cli.main([*words, "--strengths", "0.5", "1"]) == 2
     assert "strengths must be" in capsys.readouterr().err

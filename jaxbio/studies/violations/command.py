@@ -10,10 +10,17 @@ import xarray as xr
 from jaxbio.studies import parsing
 from jaxbio.studies.outputs import named, parts, write
 from jaxbio.studies.violations.problems import KINDS
-from jaxbio.studies.violations.study import DIFFERENCE, REACHES, REGRET, violations
+from jaxbio.studies.violations.study import (
+    DIFFERENCE,
+    RATIO,
+    REACHES,
+    REGRET,
+    STRENGTHS,
+    violations,
+)
 
 OPTIONS = ("kinds", "strengths", "delay", "horizon", "runs", "seed")
-WIDE = 28  # letters of the label of a learner
+WIDE = 27  # letters of the label of a learner
 
 
 def add(commands: Any) -> None:
@@ -28,7 +35,7 @@ def add(commands: Any) -> None:
 def study(options: Any) -> tuple[dict[str, Any], str]:
     """Play, write data and the figure; what is found, and as text."""
     given = {name: getattr(options, name) for name in OPTIONS}
-    name = named(*given.values())
+    name = _name(given)
     data = violations(**given, store=parts(options, name), progress=not options.quiet)
     from jaxbio.studies.violations.figure import risk  # matplotlib takes a while to import
 
@@ -41,35 +48,42 @@ def study(options: Any) -> tuple[dict[str, Any], str]:
     return found, as_text(found)
 
 
-def pairs(data: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """For each learner with states: its counterpart, its tipping point, and all differences.
+def _name(given: dict[str, Any]) -> str:
+    """Of the files of these very options; the usual kinds and strengths go without saying."""
+    usual = {"kinds": list(KINDS), "strengths": list(STRENGTHS)}
+    return named(*(None if usual.get(option) == value else value
+                   for option, value in given.items()))  # fmt: skip
 
-    data: of one kind.
+
+def pairs(data: xr.Dataset) -> dict[str, dict[str, Any]]:
+    """For each learner with states: its counterpart, its tipping point, and differences and ratios
+    with their intervals. data: of one kind.
     """
-    found = {}
-    for label in map(str, data.pair.values):
-        own = data.sel(pair=label)
-        tips = own.tipping.values.tolist()
-        rows = zip(*(own[name].values.tolist() for name in DIFFERENCE), strict=True)
-        strengths = map(str, data.strength.values.tolist())
-        found[label] = {
+    return {
+        label: {
             "counterpart": str(own.counterpart.values),
-            **dict(zip(REACHES, tips, strict=True)),
-            "differences": {v: list(row) for v, row in zip(strengths, rows, strict=True)},
+            **dict(zip(REACHES, own.tipping.values.tolist(), strict=True)),
+            "differences": _by_strength(own, DIFFERENCE),
+            "ratios": _by_strength(own, RATIO),
         }
-    return found
+        for label in map(str, data.pair.values)
+        for own in [data.sel(pair=label)]
+    }
+
+
+def _by_strength(data: xr.Dataset, names: tuple[str, str, str]) -> dict[str, list[float]]:
+    """Strength -> a number with low and high. data: of one learner."""
+    return {
+        str(strength): [float(data[name].sel(strength=strength)) for name in names]
+        for strength in data.strength.values.tolist()
+    }
 
 
 def regrets(data: xr.Dataset) -> dict[str, dict[str, list[float]]]:
     """Learner -> strength -> mean regret, low and high, its 95 % interval. data: of one kind."""
     return {
-        str(label): {
-            str(strength): [float(data[name].sel(learner=label, strength=strength))
-                            for name in REGRET]
-            for strength in data.strength.values.tolist()
-        }
-        for label in data.learner.values
-    }  # fmt: skip
+        str(label): _by_strength(data.sel(learner=label), REGRET) for label in data.learner.values
+    }
 
 
 def as_text(found: dict[str, Any]) -> str:
@@ -78,16 +92,27 @@ def as_text(found: dict[str, Any]) -> str:
         f"regret more than without states, in % of what guessing costs ({found['guessing']:,.0f})"
     ]
     for kind, rows in found["pairs"].items():
-        first, *_, last = next(iter(rows.values()))["differences"]
-        ends = [first, last]
-        head = "".join(f"{f'at v = {end}':>18}" for end in ends)
-        lines += ["", f"{kind}: {KINDS[kind].title}", f"  {'':<{WIDE}}{'against':<20}{head}"
-                  f"{'worse from':>13}   surely better to, worse from"]  # fmt: skip
-        for label, row in rows.items():
-            cells = "".join(f"{_percent(row['differences'][end]):>18}" for end in ends)
-            line = f"  {label:<{WIDE}}{row['counterpart']:<20}{cells}{_shown(row['line']):>13}   "
-            lines.append(line + ", ".join(_shown(row[end]) for end in (REACHES[0], REACHES[2])))
+        lines += ["", f"{kind}: {KINDS[kind].title} ({KINDS[kind].strength})", _head(rows)]
+        lines += [_row(label, row) for label, row in rows.items()]
     return "\n".join([*lines, "", *found["files"]])
+
+
+def _head(rows: dict[str, Any]) -> str:
+    first, *_, last = next(iter(rows.values()))["differences"]
+    columns = (f"at v = {first}", f"at v = {last}", "at most, where")
+    cells = "".join(f"{column:>17}" for column in columns)
+    return f"  {'':<{WIDE}}{'against':<19}{cells}{'worse from':>12}   surely: better to, worse from"
+
+
+def _row(label: str, row: dict[str, Any]) -> str:
+    first, *_, last = row["differences"].values()
+    most = max(row["differences"], key=lambda strength: row["differences"][strength][0])
+    cells = (_percent(first), _percent(last), f"{100 * row['differences'][most][0]:+.1f}, {most}")
+    better, line, worse = (_shown(row[reach]) for reach in REACHES)
+    return (
+        f"  {label:<{WIDE}}{row['counterpart']:<19}{''.join(f'{cell:>17}' for cell in cells)}"
+        f"{line:>12}   {better}, {worse}"
+    )
 
 
 def _percent(found: list[float]) -> str:

@@ -17,6 +17,7 @@ PLAIN = {  # a variant has the colour of the learner it is one of, and is dashed
     "HindsightExp3, forgetting": "HindsightExp3",
     "StateThompson, forgetting": "StateThompson",
 }
+FORGETTING = "forgetting"  # in the labels of those that are drawn only where the mapping changes
 
 
 def risk(data: xr.Dataset, look: Look) -> Figure:
@@ -33,20 +34,23 @@ def risk(data: xr.Dataset, look: Look) -> Figure:
         f"T = {about['horizon']:,}, d = {about['delay']:,}.",
         right=room_for(names),
         height=3.6,
+        pad=11,
     )
+    palette = colours(dict.fromkeys(PLAIN.get(name, name) for name in names), look)
     for panel, kind in zip(axes, data.kind.values, strict=True):
-        _panel(panel, data.sel(kind=kind), look)
+        _panel(panel, data.sel(kind=kind), palette, look)
         panel.set_xlabel(KINDS[str(kind)].strength)
     return figure
 
 
-def _panel(axes: Axes, data: xr.Dataset, look: Look) -> None:
+def _panel(axes: Axes, data: xr.Dataset, palette: dict[str, str], look: Look) -> None:
     """data: of one kind."""
-    names = [str(name) for name in data.pair.values]
-    palette = colours(dict.fromkeys(PLAIN.get(name, name) for name in names), look)
+    forgetting = str(data.kind.values) == "drifting"
     x, ends = data.strength.values, []
     axes.axhline(0, color=look.theme.ink, linewidth=1.2)
-    for name in names:
+    for name in map(str, data.pair.values):
+        if FORGETTING in name and not forgetting:
+            continue
         mean, low, high = (100 * data[part].sel(pair=name).values for part in DIFFERENCE)
         colour, dash = palette[PLAIN.get(name, name)], DASHES if name in PLAIN else "-"
         axes.plot(x, mean, color=colour, linestyle=dash, linewidth=1.6)
@@ -54,5 +58,7 @@ def _panel(axes: Axes, data: xr.Dataset, look: Look) -> None:
         ends.append(End(name, float(mean[-1]), colour, dash))
     axes.set_xlim(x[0], x[-1])
     axes.set_ylabel("more regret than without states")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.0f} %"))
+    axes.yaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:+.0f} %" if value else "0 %")
+    )
     label_ends(axes, ends, look)

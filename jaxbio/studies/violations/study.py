@@ -88,9 +88,10 @@ def violations(
     """Regret with states and without, while what learners count on is violated more and more.
 
     Args:
-      kinds: which assumptions: "turning" (the best state turns bad after 40 % of the rounds),
-        "clustered" (losses of a state are alike for as long as the delay), "drifting" (the mapping
-        changes, ever faster), "bypassed" (the action decides the loss, past the state).
+      kinds: what is violated: "bypassed" (the action decides the loss, past the state),
+        "mislabelled" (the state that is shown is wrong at random), "turning" (what states cost is
+        reversed after 40 % of the rounds), "clustered" (losses of a state are alike for as long as
+        the delay), "drifting" (the mapping changes, ever faster).
       strengths: of the violations, from 0 on, at most 1.
       delay, horizon: d and T.
       runs: at each strength, the same for all learners.
