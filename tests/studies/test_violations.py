@@ -27,6 +27,7 @@ from jaxbio.studies.violations.problems import (
     bypassed,
     clustered,
     drifting,
+    flipping,
     guessing,
     ladder,
     mislabelled,
@@ -113,12 +114,12 @@ def correlation(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.corrcoef(one, other)[0, 1])
 
 
-def test_the_mapping_changes_faster_than_the_delay() -> None:
-    """The next action is the best one, the last one the worst."""
-    env = drifting(1, 6, 40)
+def test_things_change_faster_than_the_delay() -> None:
+    """The mapping: the next action is the best one, the last one the worst. Or what states cost."""
     assert [phase_length(v, 6, 40) for v in (0, 0.5, 1)] == [40, 11, 3]
     for t, phase in ((1, 0), (3, 0), (4, 1), (7, 2), (10, 3), (13, 0)):
-        assert costs(env, t) == pytest.approx(np.roll(COSTS, phase))
+        assert costs(drifting(1, 6, 40), t) == pytest.approx(np.roll(COSTS, phase))
+        assert costs(flipping(1, 6, 40), t) == pytest.approx(COSTS[:: (-1) ** phase])
 
 
 def test_a_share_of_the_loss_is_the_actions_own() -> None:

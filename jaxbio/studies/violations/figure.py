@@ -39,7 +39,7 @@ def risk(data: xr.Dataset, look: Look) -> Figure:
     palette = colours(dict.fromkeys(PLAIN.get(name, name) for name in names), look)
     for panel, kind in zip(axes, data.kind.values, strict=True):
         _panel(panel, data.sel(kind=kind), palette, look)
-        panel.set_xlabel(KINDS[str(kind)].strength)
+        panel.set_xlabel(KINDS[str(kind)].strength, loc="left")
     return figure
 
 

@@ -84,6 +84,12 @@ def guessing(horizon: int) -> float:
     return float(horizon * (costs.mean() - costs.min()))
 
 
+def phase_length(strength: float, delay: int, horizon: int) -> int:
+    """Rounds for which things stay: from T down to d / 2, evenly on a logarithmic scale."""
+    shortest = max(1, min(delay // 2, horizon))
+    return round(horizon * (shortest / horizon) ** strength)
+
+
 def turning(strength: float, delay: int, horizon: int) -> Environment:
     """After 40 % of the rounds states cost something else: at v = 1/2 all the same, at v = 1 good
     ones what bad ones did before.
@@ -94,6 +100,13 @@ def turning(strength: float, delay: int, horizon: int) -> Environment:
     return Environment(StochasticMapping(ladder()), MovingLosses(values), FixedDelay(delay))
 
 
+def flipping(strength: float, delay: int, horizon: int) -> Environment:
+    """In every phase good states cost what bad ones did in the one before."""
+    phase = np.arange(horizon) // phase_length(strength, delay, horizon)
+    values = np.where(phase[:, None] % 2 == 0, THETA, THETA[::-1])
+    return Environment(StochasticMapping(ladder()), MovingLosses(values), FixedDelay(delay))
+
+
 def clustered(strength: float, delay: int, horizon: int) -> Environment:
     """In every block of d + 1 rounds a share v of a state's losses is one and the same coin."""
     return Environment(
@@ -101,12 +114,6 @@ def clustered(strength: float, delay: int, horizon: int) -> Environment:
         ClusteredLosses(THETA, strength, delay + 1),
         FixedDelay(delay),
     )
-
-
-def phase_length(strength: float, delay: int, horizon: int) -> int:
-    """Rounds for which a mapping stays: from T down to d / 2, evenly on a logarithmic scale."""
-    shortest = max(1, min(delay // 2, horizon))
-    return round(horizon * (shortest / horizon) ** strength)
 
 
 def drifting(strength: float, delay: int, horizon: int) -> Environment:
@@ -164,30 +171,35 @@ class Kind(NamedTuple):
 
 KINDS = {
     "bypassed": Kind(
-        "The action decides the loss, past the state",
-        "v: share of the loss that the action decides itself",
+        "The action itself decides the loss",
+        "v: share of the loss that is the action's",
         bypassed,
         ACTIONS,
     ),
     "mislabelled": Kind(
-        "The state that is shown is wrong at random",
-        "v: share of the rounds with any state at random",
+        "States are wrong at random",
+        "v: share of rounds with a random state",
         mislabelled,
         STATES,
     ),
     "turning": Kind(
-        "What states cost is reversed",
-        "v: how far, after 40 % of the rounds; 1/2: all states alike",
+        "What states cost is reversed once",
+        "v: how far (1/2: all states alike)",
         turning,
     ),
+    "flipping": Kind(
+        "What states cost is reversed ever faster",
+        "v: phases of T (0) to d / 2 (1) rounds",
+        flipping,
+    ),
     "clustered": Kind(
-        "Losses come in blocks as long as the delay",
-        "v: share of a state's losses that are one coin in a block",
+        "Losses are alike in blocks of d + 1",
+        "v: share of losses that a block shares",
         clustered,
     ),
     "drifting": Kind(
-        "The mapping changes, at last faster than the delay",
-        "v: from phases of T rounds (0) to phases of d / 2 (1)",
+        "The mapping changes ever faster",
+        "v: phases of T (0) to d / 2 (1) rounds",
         drifting,
     ),
 }

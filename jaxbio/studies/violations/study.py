@@ -90,8 +90,9 @@ def violations(
     Args:
       kinds: what is violated: "bypassed" (the action decides the loss, past the state),
         "mislabelled" (the state that is shown is wrong at random), "turning" (what states cost is
-        reversed after 40 % of the rounds), "clustered" (losses of a state are alike for as long as
-        the delay), "drifting" (the mapping changes, ever faster).
+        reversed after 40 % of the rounds), "flipping" (that happens again and again, ever faster),
+        "clustered" (losses of a state are alike for as long as the delay), "drifting" (the mapping
+        changes ever faster).
       strengths: of the violations, from 0 on, at most 1.
       delay, horizon: d and T.
       runs: at each strength, the same for all learners.
