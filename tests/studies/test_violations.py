@@ -245,6 +245,7 @@ V = np.array([0.0, 0.2, 0.6, 1.0])
         ([-3, -1, 0, 1], 0.5, (0.2, 0.6, 1.0)),  # 0 itself is not worse
         ([2, -1, -1, 3], 0.5, (np.nan, 0.0, 0.0)),  # from the beginning
         ([-3, 1, -3, 1], 0.5, (0.0, 0.15, 0.2)),  # the first time, not the last
+        ([0, 0, 0, 0], 0.0, (np.nan, np.nan, np.nan)),  # one that never made use of states
     ],
 )
 def test_tipping_points(mean: list[float], reach: float, expected: tuple[float, ...]) -> None:
