@@ -180,7 +180,7 @@ def made_up_violations() -> xr.Dataset:
         name: (dims, own) for name, own in zip(DIFFERENCE, values, strict=True)
     }
     coordinates = {"kind": list(KINDS), "pair": names, "strength": v}
-    about = {"guessing": 1_455.0, "runs": 64, "horizon": 10_000, "delay": 100}
+    about = {"against": "blind", "guessing": 1_455.0, "runs": 64, "horizon": 10_000, "delay": 100}
     return xr.Dataset(variables, coordinates, about)
 
 

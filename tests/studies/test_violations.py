@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -18,7 +20,6 @@ from jaxbio.core import Array, Arrivals, Known, Play, ignores_empty_lanes, pad_l
 from jaxbio.figures.style import Look
 from jaxbio.studies import outputs
 from jaxbio.studies.contestants import UNIFORM, looks_at_states
-from jaxbio.studies.violations.coarse import Coarse
 from jaxbio.studies.violations.command import as_text
 from jaxbio.studies.violations.figure import risk
 from jaxbio.studies.violations.problems import (
@@ -36,11 +37,13 @@ from jaxbio.studies.violations.problems import (
 )
 from jaxbio.studies.violations.study import (
     COUNTERPARTS,
+    blind,
     compared,
     everybody,
     tipping_point,
     violations,
 )
+from jaxbio.studies.violations.views import Blind, Coarse
 
 PLAIN = jb.Environment(jb.StochasticMapping(ladder()), jb.BernoulliLosses(THETA), jb.FixedDelay(6))
 # 0.49 of 0.1, 0.22 of 0.35, 0.13 of 0.65 and 0.16 of 0.9, and so on with ever less of the good.
@@ -221,6 +224,30 @@ def test_a_spy_sees_states_without_what_they_hide() -> None:
     assert not looks_at_states(Coarse(jb.UCB1(), 4), env)
 
 
+@pytest.mark.parametrize("label", ["MetaBIO", "StateThompson"])
+def test_the_blind_see_their_actions_only(label: str) -> None:
+    """They play as they would where an action shows its own state, whatever states there are."""
+    learner, sizes = everybody()[label], {"seed": 1, "horizon": 400}
+    told = dataclasses.replace(PLAIN, mapping=jb.StochasticMapping(np.eye(4)))
+    alone, twin = (
+        jb.trajectory(told, learner, **sizes),
+        jb.trajectory(told, Blind(learner), **sizes),
+    )
+    np.testing.assert_array_equal(alone.action, twin.action)
+    assert looks_at_states(learner, PLAIN)
+    assert not looks_at_states(Blind(learner), PLAIN)
+
+
+def test_a_blind_spy_is_told_of_as_many_states_as_actions() -> None:
+    env = bypassed(0.5, 6, 60)
+    info = jb.simulate(env, Blind(Spy()), horizon=60, runs=1, progress=False).info
+    assert {name: info[name].tolist() for name in Heard._fields} == {
+        "told": [4], "slots": [4], "now": [3], "late": [3]
+    }  # fmt: skip
+    padded: Any = pad_learner(Blind(jb.KnownLosses(jb.UCB1(), THETA)), 22)
+    assert len(padded.base.theta) == 4
+
+
 def test_arrays_over_states_are_as_long_as_what_is_seen() -> None:
     padded: Any = pad_learner(Coarse(jb.KnownLosses(jb.UCB1(), THETA), 4), 22)
     assert padded.base.theta.tolist() == [*THETA, 0, 0]
@@ -337,9 +364,18 @@ def test_everybody_has_a_counterpart_with_the_same_numbers() -> None:
             assert base.scale == without.scale
 
 
+def test_everybody_has_a_blind_twin() -> None:
+    learners, pairs = blind()
+    assert list(pairs) == list(COUNTERPARTS)
+    for label, twin in pairs.items():
+        assert jax.tree.structure(learners[twin].base) == jax.tree.structure(learners[label])
+        assert jax.tree.leaves(learners[twin]) == jax.tree.leaves(learners[label])
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"against": "odd"}, "against must be one of 'bandits', 'blind', but got 'odd'"),
         ({"kinds": ["odd"]}, "kinds must be one of 'bypassed', .* but got 'odd'"),
         ({"kinds": "turning"}, "kinds must be a list of names, but got 'turning'"),
         ({"kinds": []}, "kinds must be one or more different names"),

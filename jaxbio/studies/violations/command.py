@@ -11,6 +11,7 @@ from jaxbio.studies import parsing
 from jaxbio.studies.outputs import named, parts, write
 from jaxbio.studies.violations.problems import KINDS
 from jaxbio.studies.violations.study import (
+    AGAINST,
     DIFFERENCE,
     RATIO,
     REACHES,
@@ -19,7 +20,7 @@ from jaxbio.studies.violations.study import (
     violations,
 )
 
-OPTIONS = ("kinds", "strengths", "delay", "horizon", "runs", "seed")
+OPTIONS = ("kinds", "strengths", "against", "delay", "horizon", "runs", "seed")
 WIDE = 27  # letters of the label of a learner
 
 
@@ -29,6 +30,7 @@ def add(commands: Any) -> None:
     made = parsing.add_study(commands, "violations", about, study, example, violations)
     parsing.option(made, "--kinds", violations, "what is violated", choices=list(KINDS))
     parsing.option(made, "--strengths", violations, "of the violations", type=float)
+    parsing.option(made, "--against", violations, "counterparts", choices=AGAINST)
     parsing.fixed(made, violations)
 
 
@@ -49,8 +51,8 @@ def study(options: Any) -> tuple[dict[str, Any], str]:
 
 
 def _name(given: dict[str, Any]) -> str:
-    """Of the files of these very options; the usual kinds and strengths go without saying."""
-    usual = {"kinds": list(KINDS), "strengths": list(STRENGTHS)}
+    """Of the files of these very options; usual kinds, strengths and counterparts go unsaid."""
+    usual = {"kinds": list(KINDS), "strengths": list(STRENGTHS), "against": AGAINST[0]}
     return named(*(None if usual.get(option) == value else value
                    for option, value in given.items()))  # fmt: skip
 
@@ -101,7 +103,7 @@ def _head(rows: dict[str, Any]) -> str:
     first, *_, last = next(iter(rows.values()))["differences"]
     columns = (f"at v = {first}", f"at v = {last}", "at most, where")
     cells = "".join(f"{column:>17}" for column in columns)
-    return f"  {'':<{WIDE}}{'against':<19}{cells}{'worse from':>12}   surely: better to, worse from"
+    return f"  {'':<{WIDE}}{'against':<33}{cells}{'worse from':>12}   surely: better to, worse from"
 
 
 def _row(label: str, row: dict[str, Any]) -> str:
@@ -110,7 +112,7 @@ def _row(label: str, row: dict[str, Any]) -> str:
     cells = (_percent(first), _percent(last), f"{100 * row['differences'][most][0]:+.1f}, {most}")
     better, line, worse = (_shown(row[reach]) for reach in REACHES)
     return (
-        f"  {label:<{WIDE}}{row['counterpart']:<19}{''.join(f'{cell:>17}' for cell in cells)}"
+        f"  {label:<{WIDE}}{row['counterpart']:<33}{''.join(f'{cell:>17}' for cell in cells)}"
         f"{line:>12}   {better}, {worse}"
     )
 

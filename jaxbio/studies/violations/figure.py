@@ -17,6 +17,10 @@ PLAIN = {  # a variant has the colour of the learner it is one of, and is dashed
     "HindsightExp3, forgetting": "HindsightExp3",
     "StateThompson, forgetting": "StateThompson",
 }
+WHOM = {
+    "bandits": "its counterpart that does not",
+    "blind": "the same one that is shown its action instead",
+}
 FORGETTING = "forgetting"  # in the labels of those that are drawn only where the mapping changes
 
 
@@ -28,7 +32,7 @@ def risk(data: xr.Dataset, look: Look) -> Figure:
         [KINDS[str(kind)].title for kind in data.kind.values],
         look,
         heading="When are states not to be trusted?",
-        note="Regret of a learner that looks at states less that of its counterpart that does not, "
+        note=f"Regret of a learner that looks at states less that of {WHOM[about['against']]}, "
         f"in % of what guessing costs while nothing is violated ({about['guessing']:,.0f}). Below "
         f"the line states help, above it they hurt. Means of {about['runs']:,} runs, bands: 95 %; "
         f"T = {about['horizon']:,}, d = {about['delay']:,}.",

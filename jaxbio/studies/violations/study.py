@@ -1,9 +1,10 @@
 """When not to trust states: every learner that looks at them against its counterpart that does not.
 
 A violation of what it counts on grows from none to full strength. Both play in the same worlds and
-have the same numbers, so that what differs is states. The difference in regret is told as a share
-of what guessing costs while nothing is violated: a ratio has no meaning where regret may be
-negative, as it may be where losses or mappings change.
+have the same numbers. The counterpart is a bandit that one would run without states, or the same
+learner, blind: shown its own action in place of the state, so that states are all that differs. The
+difference in regret is told as a share of what guessing costs while nothing is violated: a ratio
+has no meaning where regret may be negative, as it may be where losses or mappings change.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.learners.registry import make_learner
 from jaxbio.storage.store import part
 from jaxbio.studies.contestants import uniform_play
-from jaxbio.studies.violations.coarse import Coarse
 from jaxbio.studies.violations.problems import KINDS, guessing
+from jaxbio.studies.violations.views import Blind, Coarse
 from jaxbio.sweeps.sweep import sweep
 
 STRENGTHS = tuple(round(0.1 * i, 1) for i in range(11))
@@ -67,15 +68,26 @@ COUNTERPARTS = {  # who looks at states -> who does not
 }
 
 
+AGAINST = ("bandits", "blind")
+
+
 def everybody() -> dict[str, Any]:
-    """Learners that look at states, and their counterparts."""
+    """Learners that look at states, and bandits that do not."""
     return {label: make_learner(name, **options) for label, (name, options) in EVERYBODY.items()}
+
+
+def blind() -> tuple[dict[str, Any], dict[str, str]]:
+    """Learners that look at states and the same ones blind; who is whose counterpart."""
+    known, labels = everybody(), {label: f"{label}, blind" for label in COUNTERPARTS}
+    twins = {twin: Blind(known[label]) for label, twin in labels.items()}
+    return {label: known[label] for label in labels} | twins, labels
 
 
 def violations(
     kinds: Sequence[str] = tuple(KINDS),
     strengths: Sequence[float] = STRENGTHS,
     *,
+    against: str = AGAINST[0],
     delay: int = 100,
     horizon: int = 10_000,
     runs: int = 64,
@@ -94,12 +106,14 @@ def violations(
         "clustered" (losses of a state are alike for as long as the delay), "drifting" (the mapping
         changes ever faster).
       strengths: of the violations, from 0 on, at most 1.
+      against: "bandits" that have no use for states, such as Thompson sampling for StateThompson,
+        or "blind": the same learners, shown their actions in place of states.
       delay, horizon: d and T.
       runs: at each strength, the same for all learners.
       seed: the root seed.
       learners, counterparts: label -> learner, and the label of one that looks at states -> that of
-        one of them that does not. By default those of `everybody` and `COUNTERPARTS`. Uniform play
-        is always there.
+        one of them that does not; in place of those that `against` chooses. Uniform play is always
+        there.
       store: a folder for finished parts; the same call goes on where it was interrupted.
       progress: show bars.
     Returns:
@@ -115,8 +129,10 @@ def violations(
     horizon = checks.size("horizon", horizon, 2, MAX_HORIZON)
     delay = checks.size("delay", delay, 0, horizon - 1)
     runs = checks.size("runs", runs, 2)  # one has no interval
-    known = everybody() if learners is None else _labelled(learners)
-    against = _counterparts(COUNTERPARTS if counterparts is None else counterparts, known)
+    checks.choice("against", against, AGAINST)
+    usual = (everybody(), COUNTERPARTS) if against == AGAINST[0] else blind()
+    known = usual[0] if learners is None else _labelled(learners)
+    pairs = _counterparts(usual[1] if counterparts is None else counterparts, known)
     play = partial(
         sweep,
         axes={"strength": axis},
@@ -137,8 +153,8 @@ def violations(
     ]
     finals = xr.concat(played, "kind").assign_coords(kind=asked)
     about = {"horizon": horizon, "delay": delay, "runs": runs, "seed": str(seed)}
-    return compared(finals, against, guessing(horizon)).assign_attrs(
-        title="jaxbio violations", **about
+    return compared(finals, pairs, guessing(horizon)).assign_attrs(
+        title="jaxbio violations", against=against, **about
     )
 
 
