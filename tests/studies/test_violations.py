@@ -389,6 +389,7 @@ def test_everybody_has_a_blind_twin() -> None:
         ({"learners": [jb.UCB1()]}, "learners must map labels to learners"),
         ({"learners": {"a": 3}}, r"learners\['a'\] must be a learner"),
         ({"counterparts": {"MetaBIO": "odd"}}, "a label in counterparts must be one of"),
+        ({"horizon": 10**6}, "make more than 4096 phases within the horizon 1000000"),
         ({"counterparts": {}}, "counterparts must have at least one pair of labels"),
     ],
 )

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbio import checks, rng
+from jaxbio.checks import memory
 from jaxbio.core import Array
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import Environment
@@ -94,6 +95,7 @@ def turning(strength: float, delay: int, horizon: int) -> Environment:
     """After 40 % of the rounds states cost something else: at v = 1/2 all the same, at v = 1 good
     ones what bad ones did before.
     """
+    _room_for(horizon)
     values = np.tile(THETA, (horizon, 1))
     after = np.arange(horizon) >= TURN * horizon
     values[after] += strength * (values[after, ::-1] - values[after])
@@ -102,9 +104,15 @@ def turning(strength: float, delay: int, horizon: int) -> Environment:
 
 def flipping(strength: float, delay: int, horizon: int) -> Environment:
     """In every phase good states cost what bad ones did in the one before."""
+    _room_for(horizon)
     phase = np.arange(horizon) // phase_length(strength, delay, horizon)
     values = np.where(phase[:, None] % 2 == 0, THETA, THETA[::-1])
     return Environment(StochasticMapping(ladder()), MovingLosses(values), FixedDelay(delay))
+
+
+def _room_for(rounds: int) -> None:
+    """Raise where a table of losses cannot be made here."""
+    memory.refuse_table(f"a table of {rounds:,} rounds", STATES * rounds, "a shorter horizon")
 
 
 def clustered(strength: float, delay: int, horizon: int) -> Environment:

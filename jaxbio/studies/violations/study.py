@@ -66,8 +66,6 @@ COUNTERPARTS = {  # who looks at states -> who does not
     "StateThompson, forgetting": "Thompson sampling",
     "NSD-UCRL2": "UCB1",
 }
-
-
 AGAINST = ("bandits", "blind")
 
 
@@ -133,6 +131,8 @@ def violations(
     usual = (everybody(), COUNTERPARTS) if against == AGAINST[0] else blind()
     known = usual[0] if learners is None else _labelled(learners)
     pairs = _counterparts(usual[1] if counterparts is None else counterparts, known)
+    for kind in asked:
+        _try(kind, delay, horizon, axis[-1])
     play = partial(
         sweep,
         axes={"strength": axis},
@@ -160,6 +160,18 @@ def violations(
 
 def _problem(kind: str, delay: int, horizon: int, strength: float) -> Environment:
     return KINDS[kind].build(strength, delay, horizon)
+
+
+def _try(kind: str, delay: int, horizon: int, strength: float) -> None:
+    """Raise where the strongest problem of a kind is none, before anything is played."""
+    try:
+        _problem(kind, delay, horizon, strength).check(horizon)
+    except ValueError as error:
+        error.add_note(
+            f"{kind} at strength {strength:g} with delay {delay}: give a longer delay, a shorter "
+            "horizon or smaller strengths"
+        )
+        raise
 
 
 def _shown(learners: Mapping[str, Any], each: int) -> dict[str, Any]:
