@@ -50,6 +50,7 @@ from jaxbio.studies.guarantees.study import check_guarantees
 from jaxbio.studies.phase.study import phase_diagram
 from jaxbio.studies.rates.study import measure_rates
 from jaxbio.studies.regimes.study import play_regimes
+from jaxbio.studies.violations.study import violations
 from jaxbio.sweeps.result import Result
 from jaxbio.sweeps.simulate import simulate
 from jaxbio.sweeps.sweep import plan_sweep, sweep
@@ -122,4 +123,5 @@ __all__ = [
     "theory",
     "trajectory",
     "tune",
+    "violations",
 ]

@@ -33,6 +33,7 @@ COMMANDS = (  # in the order of the help: modules, each of which adds its comman
     "studies.phase.command",
     "studies.regimes.command",
     "studies.beyond.command",
+    "studies.violations.command",
     "studies.guarantees.command",
     "studies.rates.command",
     "cli.bench",

@@ -27,6 +27,7 @@ from jaxbio.studies.phase import command as phase
 from jaxbio.studies.rates import command as rates
 from jaxbio.studies.regimes import command as regimes
 from jaxbio.studies.regimes.study import play_regimes
+from jaxbio.studies.violations import command as violations
 
 SMALL = ["--horizon", "200", "--runs", "8", "--quiet"]
 
@@ -238,9 +239,10 @@ def nothing_played(monkeypatch: pytest.MonkeyPatch) -> None:
     def played(*_: object, **__: object) -> None:
         raise AssertionError("played")
 
-    for module in (run, sweep_file, reproduce, tuning, advise, phase, regimes, beyond, rates):
+    for module in (run, sweep_file, reproduce, tuning, advise, phase, regimes, beyond, violations,
+                   rates):  # fmt: skip
         for name in ("simulate", "sweep", "EXPERIMENTS", "tune", "advise", "phase_diagram",
-                     "play_regimes", "play_beyond", "measure_rates"):  # fmt: skip
+                     "play_regimes", "play_beyond", "violations", "measure_rates"):  # fmt: skip
             monkeypatch.setattr(module, name, played, raising=False)
     monkeypatch.setattr(guarantees, "check_guarantees", played)
 
@@ -250,7 +252,9 @@ WITH_FIGURE = {
     "tune": ["tune", "paper-utility", "ucb1", "--param", "exploration=2"],
     "advise": ["advise", "--actions", "3", "--states", "3"],
 }
-STUDIES = {name: [name] for name in ("phase", "regimes", "beyond", "guarantees", "rates")}
+STUDIES = {
+    name: [name] for name in ("phase", "regimes", "beyond", "violations", "guarantees", "rates")
+}
 
 
 @pytest.mark.parametrize("command", WITH_FIGURE)
@@ -362,6 +366,7 @@ SAME = {  # command: the Python function that it plays, options with another nam
     "phase": (jb.phase_diagram, {"horizon": "horizons"}),
     "regimes": (play_regimes, {}),
     "beyond": (play_beyond, {}),
+    "violations": (jb.violations, {}),
     "guarantees": (jb.check_guarantees, {}),
     "rates": (jb.measure_rates, {}),
 }

@@ -27,6 +27,9 @@ from jaxbio.studies.rates.figure import slopes
 from jaxbio.studies.rates.series import VALUES, default_series
 from jaxbio.studies.regimes.figure import delays, regimes
 from jaxbio.studies.regimes.study import DELAYS, REGIMES
+from jaxbio.studies.violations.figure import FORGETTING, risk
+from jaxbio.studies.violations.problems import KINDS
+from jaxbio.studies.violations.study import COUNTERPARTS, DIFFERENCE, STRENGTHS
 
 
 def made_up_guarantees() -> xr.Dataset:
@@ -166,6 +169,21 @@ def made_up_beyond() -> tuple[xr.Dataset, xr.Dataset]:
     return changes, xr.Dataset({"final_regret": (("learner", "spare", "run"), finals)}, coordinates)
 
 
+def made_up_violations() -> xr.Dataset:
+    """All begin apart and end together, as they do where nothing is left to learn."""
+    names, v = list(COUNTERPARTS), np.array(STRENGTHS)
+    mean = np.linspace(-0.6, 0.1, len(names))[:, None] * (1 - v)
+    values = np.stack([mean, mean - 0.02, mean + 0.02])
+    values = np.broadcast_to(values[:, None], (3, len(KINDS), len(names), len(v)))
+    dims = ("kind", "pair", "strength")
+    variables: dict[str, Any] = {
+        name: (dims, own) for name, own in zip(DIFFERENCE, values, strict=True)
+    }
+    coordinates = {"kind": list(KINDS), "pair": names, "strength": v}
+    about = {"against": "blind", "guessing": 1_455.0, "runs": 64, "horizon": 10_000, "delay": 100}
+    return xr.Dataset(variables, coordinates, about)
+
+
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])
 def test_the_studies_can_be_read(look: Look) -> None:
     with rc_context(style(look)):
@@ -174,6 +192,7 @@ def test_the_studies_can_be_read(look: Look) -> None:
         assert_readable("regimes", regimes(made_up_regimes(), look))
         assert_readable("delays", delays(made_up_delays(), look))
         assert_readable("beyond", beyond(*made_up_beyond(), look))
+        assert_readable("violations", risk(made_up_violations(), look))
 
 
 def written(figure: Any, panel: int) -> list[str]:
@@ -213,6 +232,14 @@ def test_those_that_forget_are_drawn_at_their_best() -> None:
     assert all(np.isclose(drawn, mean).any() for mean in wanted)
     assert any(np.array_equal(height, [2_100, 2_100]) for height in heights)
     assert "uniform play" in written(axes.figure, 0)
+
+
+def test_those_that_forget_are_drawn_where_the_mapping_changes() -> None:
+    figure = risk(made_up_violations(), LOOKS[0])
+    for panel, kind in enumerate(KINDS):
+        names = set(written(figure, panel))
+        forgetting = {name for name in COUNTERPARTS if FORGETTING in name}
+        assert names == set(COUNTERPARTS) - (set() if kind == "drifting" else forgetting)
 
 
 def test_rates_over_delays_begin_where_their_learners_do() -> None:

@@ -201,6 +201,8 @@ def targets() -> list[Target]:
         target("play_regimes", jb.play_regimes, horizon=20, delay=3, progress=False),
         target("play_beyond", jb.play_beyond, horizon=20, delay=3, changes=[0, 1],
                progress=False),
+        target("violations", jb.violations, kinds=["turning"], strengths=[0, 1], horizon=20,
+               delay=3, progress=False),
         target("check_guarantees", jb.check_guarantees, horizons=[20], progress=False),
         target("measure_rates", jb.measure_rates, progress=False),
     ]  # fmt: skip
@@ -384,7 +386,8 @@ def fuzzed_lines(seed: int, count: int) -> Iterator[Line]:
         if command == "sweep" and draw.random() < 0.95:
             yield _fuzzed_file(draw)
             continue
-        words, about = [command, *GOOD.get(command, [])], []
+        words = [command, *GOOD.get(command, [])]
+        about = words[1:] if command == "sweep" else []  # its file is not there
         for option in draw.sample(
             options[command], min(len(options[command]), 1 + (draw.random() < 0.2))
         ):
