@@ -206,10 +206,22 @@ def _read_list(lists: Lists, slot: Array, count: int) -> list[Array]:
     return [jnp.stack(word[::-1]) for word in zip(*found, strict=True)]
 
 
-def file(
-    ring: Ring, packed: list[Array], t: Array, delay: Array, horizon: Array, depth: int, boxes: int
-) -> Ring:
-    """Put away round t's play, which arrives in round t + delay, and empty the slot of round t.
+class Place(NamedTuple):
+    """Where a play goes. now, due: int32 [], the slots of its own round and of its arrival; row:
+    int32 [], of the words; spills: bool [], does it wait without a box?
+    """
+
+    now: Array
+    due: Array
+    row: Array
+    spills: Array
+
+
+def reserve(
+    ring: Ring, t: Array, delay: Array, horizon: Array, depth: int, boxes: int
+) -> tuple[Ring, Place]:
+    """Count round t's play where it arrives, in round t + delay, and empty the slot of round t.
+    Nothing of this depends on what is played.
 
     A delay of 0 leaves nothing to wait for. What arrives after the horizon is not counted (it may
     lie about in a slot). A delay past the end of the ring is such a case (see `depth_for`); where
@@ -217,30 +229,34 @@ def file(
     """
     now = _slot(t, depth)
     due = _later(now, jnp.clip(delay, 0, depth - 1), depth)
-    if ring.filed is None or ring.lists is None:
-        words = [_put(a, word, due) for a, word in zip(ring.words, packed, strict=True)]
-        return ring._replace(words=words)
+    if ring.filed is None:
+        return ring, Place(now, due, due, jnp.bool_(False))
     taken = _at(ring.filed, due)
     waits = (delay > 0) & (delay < depth) & (t <= horizon - delay)
     has_box = taken < boxes
     row = jnp.where(has_box, taken * depth + due, boxes * depth)
-    words = [_put(a, word, row) for a, word in zip(ring.words, packed, strict=True)]
     filed = _put(ring.filed, taken + waits.astype(jnp.int32), due)
     filed = _put(filed, jnp.int32(0), now)
-    spills = waits & ~has_box
+    return ring._replace(filed=filed), Place(now, due, row, waits & ~has_box)
+
+
+def file(ring: Ring, packed: list[Array], place: Place) -> Ring:
+    """Put a play away, at the place that is reserved for it."""
+    words = [_put(a, word, place.row) for a, word in zip(ring.words, packed, strict=True)]
+    if ring.lists is None:
+        return ring._replace(words=words)
 
     def add(lists: Lists) -> Lists:
-        first = _at(lists.newest, due)
+        first = _at(lists.newest, place.due)
         return Lists(
-            [_put(a, word, now) for a, word in zip(lists.words, packed, strict=True)],
-            _put(lists.before, first, now),
-            _put(lists.newest, jnp.where(spills, now, first), due),
+            [_put(a, word, place.now) for a, word in zip(lists.words, packed, strict=True)],
+            _put(lists.before, first, place.now),
+            _put(lists.newest, jnp.where(place.spills, place.now, first), place.due),
         )
 
-    lists = lax.cond(
-        most_of_block(spills.astype(jnp.int32)) > 0, add, lambda lists: lists, ring.lists
-    )
-    return Ring(words, filed, lists)
+    spilt = most_of_block(place.spills.astype(jnp.int32)) > 0
+    lists = lax.cond(spilt, add, lambda lists: lists, ring.lists)
+    return ring._replace(words=words, lists=lists)
 
 
 def arrivals(row: list[Array], due: Array, plan: Codec, blank: bool = True) -> Arrivals:

@@ -188,8 +188,8 @@ class Acted(NamedTuple):
     delay: Array
 
 
-def act(game: Game, key: Array, t: Array, state: Any) -> Acted:
-    """Round t up to the moment at which losses arrive."""
+def act(game: Game, key: Array, t: Array, state: Any, delay: Array) -> Acted:
+    """Round t up to the moment at which losses arrive. delay: of its own loss."""
     env, learner = game.env, game.learner
     u, u_loss = game.uniforms(key, t)
     mine = protocol.restored(game.types, state)
@@ -199,7 +199,6 @@ def act(game: Game, key: Array, t: Array, state: Any) -> Acted:
     state = protocol.integer_scalar("state of the mapping", env.state(key, t, action))
     loss = env.losses.loss(key, t, state, u_loss)
     loss = protocol.number_scalar("loss of the losses", loss)
-    delay = protocol.integer_scalar("delay of the delays", env.delays.delay(key, t))
     return Acted(action, ticket, state, loss, delay)
 
 
@@ -257,12 +256,15 @@ def close(
 
 def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
     """Round t of one run."""
-    acted = act(game, key, t, carry.learner)
     known, boxes = game.known, min(game.boxes, game.lanes)
-    number = ring.number_due(carry.ring, t, acted.delay, known.ring_depth)
-    learned, ticket = _learn_what_arrives(game, t, carry, acted, number)
+    delay = protocol.integer_scalar("delay of the delays", game.env.delays.delay(key, t))
+    number = ring.number_due(carry.ring, t, delay, known.ring_depth)
+    # Long before it is needed: a processor fetches what lies there in the meantime.
+    slots, place = ring.reserve(carry.ring, t, delay, known.horizon, known.ring_depth, boxes)
+    acted = act(game, key, t, carry.learner, delay)
+    learned, ticket = _learn_what_arrives(game, t, carry._replace(ring=slots), acted, number)
     packed = game.codec.pack(Play(acted.action, acted.state, acted.loss, ticket))
-    slots = ring.file(carry.ring, packed, t, acted.delay, known.horizon, known.ring_depth, boxes)
+    slots = ring.file(slots, packed, place)
     played = Round(acted.action, acted.state, acted.loss, acted.delay, ticket)
     return close(game, t, carry, acted, learned, slots, number), played
 

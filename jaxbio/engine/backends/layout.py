@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 
+from jaxbio.engine.backends.pairs import Pairs
 from jaxbio.engine.game_program import GameProgram
 from jaxbio.engine.program import BOOL
 
@@ -32,6 +33,7 @@ class Layout:
 
     def __init__(self, program: GameProgram) -> None:
         row = WORD * WIDTH
+        self.pairs = Pairs(program)
         self.number_row = row if program.per_run else WORD
         self.numbers, end = {}, len(program.numbers.scalars) * self.number_row
         for memory in program.numbers.memories:

@@ -22,6 +22,7 @@ from jaxbio.engine.backends.layout import (
     stored_type,
     vector_type,
 )  # fmt: skip
+from jaxbio.engine.backends.pairs import half
 from jaxbio.engine.program import BOOL, RUN, Memory, Value
 
 AT_ONCE = 8  # runs whose entries in memory are looked up together
@@ -83,6 +84,8 @@ class Accesses:
     def load(self, value: Value) -> Any:
         memory, (index,) = value.param, value.args
         base, row = self.base_of(memory), WORD * (WIDTH if memory.per_run else 1)
+        if index.rate < RUN and memory in self.layout.pairs.memories:
+            return self.one_of_pairs(self.pair(base, index), memory, index)
         if index.rate < RUN:
             place = self.b.mul(self.b.sext(self.get(index), I64), ir.Constant(I64, row))
             return self.read(self.address(base, place), memory.dtype, memory.per_run)
@@ -102,8 +105,48 @@ class Accesses:
         self.b.call(_gather(self.module), [self.address(base, beyond), offsets, found])
         return self.read(found, memory.dtype, True)
 
+    def pair(self, base: Any, index: Value) -> Any:
+        """The address of a pair of every run, side by side."""
+        row = ir.Constant(I64, WORD * WIDTH)
+        first = self.b.sub(self.b.sext(self.get(index), I64), ir.Constant(I64, half(index)))
+        return self.address(base, self.b.mul(first, row))
+
+    def one_of_pairs(self, place: Any, memory: Memory, index: Value) -> Any:
+        kind = ir.VectorType(stored_type(memory.dtype), 2 * WIDTH)
+        both, mine = self.b.load(place, align=64, typ=kind), range(half(index), 2 * WIDTH, 2)
+        chosen = ir.Constant(ir.VectorType(I32, WIDTH), list(mine))
+        found = self.b.shuffle_vector(both, ir.Constant(kind, ir.Undefined), chosen)
+        return self.b.trunc(found, vector_type(BOOL)) if memory.dtype == BOOL else found
+
+    def store_pair(self, first: Value, second: Value) -> None:
+        """Both entries of a pair, of every run, at once."""
+        memory, index = first.param, first.args[0]
+        both = self.alternating(*(self.stored(one.args[1], memory) for one in (first, second)))
+        if index.rate < RUN:
+            self.b.store(both, self.pair(self.base_of(memory), index), align=64)
+            return
+        base, apart = self.base_of(memory), self.aside(2)
+        self.b.store(both, apart, align=64)
+        self.barrier()
+        for run, place in self.places(index, memory):
+            one = self.b.load(self.address(apart, 2 * run * WORD), align=8, typ=I64)
+            self.b.store(one, self.address(base, place), align=8)
+
+    def stored(self, value: Value, memory: Memory) -> Any:
+        """The value of every run as it stands in memory."""
+        vector = self.vector(value)
+        return self.b.zext(vector, ir.VectorType(I32, WIDTH)) if memory.dtype == BOOL else vector
+
+    def alternating(self, first: Any, second: Any) -> Any:
+        places = [place for run in range(WIDTH) for place in (run, run + WIDTH)]
+        kind = ir.VectorType(I32, 2 * WIDTH)
+        return self.b.shuffle_vector(first, second, ir.Constant(kind, places))
+
     def store(self, value: Value) -> None:
         memory, (index, new) = value.param, value.args
+        if memory in self.layout.pairs.memories:
+            first = self.layout.pairs.first.get(id(value))
+            return None if first is None else self.store_pair(first, value)  # it waits for the other
         base, row = self.base_of(memory), WORD * WIDTH
         number = self.vector(new)
         if index.rate < RUN:
@@ -127,22 +170,26 @@ class Accesses:
     def offsets(self, index: Value, memory: Memory) -> tuple[Any, int]:
         """Where the byte offsets of all runs stand, and what is to be added to each."""
         row, beyond = WORD * (WIDTH if memory.per_run else 1), 0
+        apart = WORD if memory.per_run else 0
+        if memory in self.layout.pairs.memories:
+            beyond, apart = half(index) * (WORD - row), 2 * WORD
         if index.op == "add" and index.args[1].op == "const" and id(index.args[0]) in self.found:
             # Neighbours share their offsets.
-            index, beyond = index.args[0], int(index.args[1].param) * row
-        key = ("places", id(index), memory.per_run)
+            index, beyond = index.args[0], beyond + int(index.args[1].param) * row
+        key = ("places", id(index), row, apart)
         if key not in self.found:
             factor = ir.Constant(ir.VectorType(I32, WIDTH), row.bit_length() - 1)
-            own = [WORD * run if memory.per_run else 0 for run in range(WIDTH)]
+            own = [apart * run for run in range(WIDTH)]
             offsets = self.b.shl(self.vector(index), factor)
             offsets = self.b.add(offsets, ir.Constant(ir.VectorType(I32, WIDTH), own))
             self.found[key] = self.put_aside(offsets, np.dtype(np.int32))
         return self.found[key], beyond
 
-    def aside(self) -> Any:
-        """A place in memory for a vector, to go from all runs to each of them and back."""
-        self.layout.scratch_bytes += WORD * WIDTH
-        return self.address(self.scratch, self.layout.scratch_bytes - WORD * WIDTH)
+    def aside(self, vectors: int = 1) -> Any:
+        """A place in memory for vectors, to go from all runs to each of them and back."""
+        place = self.layout.scratch_bytes
+        self.layout.scratch_bytes += vectors * WORD * WIDTH
+        return self.address(self.scratch, place)
 
     def put_aside(self, vector: Any, dtype: np.dtype) -> Any:
         """Write a vector where its numbers can be read one by one: through memory, because taking
