@@ -29,7 +29,8 @@ PLAN = ring.codec(play(0), 1 << 20, 2, binary=True)
 def filed(slots: ring.Ring, t: Any, delay: Any, action: Any, boxes: int) -> ring.Ring:
     """Round t files its play and is over."""
     packed = PLAN.pack(play(action))
-    return ring.file(slots, packed, jnp.int32(t), jnp.int32(delay), HORIZON, DEPTH, boxes)
+    slots, place = ring.reserve(slots, jnp.int32(t), jnp.int32(delay), HORIZON, DEPTH, boxes)
+    return ring.file(slots, packed, place)
 
 
 @partial(jax.jit, static_argnames=("boxes", "lanes", "blank"))
@@ -171,7 +172,8 @@ def test_one_arrival_a_round_needs_neither_counts_nor_lists() -> None:
         if t > 7:
             assert ring.arrivals(row, due, PLAN).play.action.tolist() == [t - 7]
         packed = PLAN.pack(play(t))
-        slots = ring.file(slots, packed, jnp.int32(t), jnp.int32(7), HORIZON, DEPTH, 1)
+        slots, place = ring.reserve(slots, jnp.int32(t), jnp.int32(7), HORIZON, DEPTH, 1)
+        slots = ring.file(slots, packed, place)
 
 
 def test_the_memory_of_a_ring_does_not_grow_with_its_lanes() -> None:

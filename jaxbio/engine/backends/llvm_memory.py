@@ -25,6 +25,9 @@ from jaxbio.engine.backends.layout import (
 from jaxbio.engine.backends.pairs import half
 from jaxbio.engine.program import BOOL, RUN, Memory, Value
 
+FAR = 1 << 20  # bytes of a memory, for the runs of a vector, that the cache of a core cannot hold
+ROWS_AHEAD = 8  # what is read in one round after the other is fetched so many rows before
+LINE = 64  # bytes
 AT_ONCE = 8  # runs whose entries in memory are looked up together
 
 
@@ -85,10 +88,12 @@ class Accesses:
         memory, (index,) = value.param, value.args
         base, row = self.base_of(memory), WORD * (WIDTH if memory.per_run else 1)
         if index.rate < RUN and memory in self.layout.pairs.memories:
-            return self.one_of_pairs(self.pair(base, index), memory, index)
+            return self.one_of_pairs(memory, index)
         if index.rate < RUN:
             place = self.b.mul(self.b.sext(self.get(index), I64), ir.Constant(I64, row))
-            return self.read(self.address(base, place), memory.dtype, memory.per_run)
+            place = self.address(base, place)
+            self.fetch_ahead(memory, place, row)
+            return self.read(place, memory.dtype, memory.per_run)
         if self.is_rare:
             return self.gathered(base, index, memory)
         kind = stored_type(memory.dtype)
@@ -105,15 +110,30 @@ class Accesses:
         self.b.call(_gather(self.module), [self.address(base, beyond), offsets, found])
         return self.read(found, memory.dtype, True)
 
-    def pair(self, base: Any, index: Value) -> Any:
-        """The address of a pair of every run, side by side."""
-        row = ir.Constant(I64, WORD * WIDTH)
-        first = self.b.sub(self.b.sext(self.get(index), I64), ir.Constant(I64, half(index)))
-        return self.address(base, self.b.mul(first, row))
+    def fetch_ahead(self, memory: Memory, place: Any, row: int) -> None:
+        """Let the processor fetch what a round to come will read, of a memory that is kept."""
+        if memory.role != "carry" or memory.size * WORD * WIDTH <= FAR:
+            return
+        how = [ir.Constant(I32, n) for n in (0, 3, 1)]  # to read it; into all caches; data
+        name, kinds = "llvm.prefetch.p0", [POINTER, I32, I32, I32]
+        known = self.module.globals.get(name)
+        fetch = known or ir.Function(self.module, ir.FunctionType(VOID, kinds), name)
+        for line in range(ROWS_AHEAD * row, (ROWS_AHEAD + 1) * row, LINE):
+            self.b.call(fetch, [self.address(place, line), *how])
 
-    def one_of_pairs(self, place: Any, memory: Memory, index: Value) -> Any:
+    def pair(self, memory: Memory, index: Value) -> Any:
+        """The address of a pair of every run, which lie side by side."""
+        first = self.b.sub(self.b.sext(self.get(index), I64), ir.Constant(I64, half(index)))
+        place = self.b.mul(first, ir.Constant(I64, WORD * WIDTH))
+        return self.address(self.base_of(memory), place)
+
+    def one_of_pairs(self, memory: Memory, index: Value) -> Any:
+        """One entry of a pair, of every run."""
+        place, which = self.pair(memory, index), half(index)
+        if which == 0:
+            self.fetch_ahead(memory, place, 2 * WORD * WIDTH)
         kind = ir.VectorType(stored_type(memory.dtype), 2 * WIDTH)
-        both, mine = self.b.load(place, align=64, typ=kind), range(half(index), 2 * WIDTH, 2)
+        both, mine = self.b.load(place, align=64, typ=kind), range(which, 2 * WIDTH, 2)
         chosen = ir.Constant(ir.VectorType(I32, WIDTH), list(mine))
         found = self.b.shuffle_vector(both, ir.Constant(kind, ir.Undefined), chosen)
         return self.b.trunc(found, vector_type(BOOL)) if memory.dtype == BOOL else found
@@ -121,9 +141,12 @@ class Accesses:
     def store_pair(self, first: Value, second: Value) -> None:
         """Both entries of a pair, of every run, at once."""
         memory, index = first.param, first.args[0]
-        both = self.alternating(*(self.stored(one.args[1], memory) for one in (first, second)))
+        places = [place for run in range(WIDTH) for place in (run, run + WIDTH)]
+        chosen = ir.Constant(ir.VectorType(I32, 2 * WIDTH), places)
+        words = [self.as_stored(one.args[1], memory) for one in (first, second)]
+        both = self.b.shuffle_vector(*words, chosen)
         if index.rate < RUN:
-            self.b.store(both, self.pair(self.base_of(memory), index), align=64)
+            self.b.store(both, self.pair(memory, index), align=64)
             return
         base, apart = self.base_of(memory), self.aside(2)
         self.b.store(both, apart, align=64)
@@ -132,21 +155,16 @@ class Accesses:
             one = self.b.load(self.address(apart, 2 * run * WORD), align=8, typ=I64)
             self.b.store(one, self.address(base, place), align=8)
 
-    def stored(self, value: Value, memory: Memory) -> Any:
-        """The value of every run as it stands in memory."""
+    def as_stored(self, value: Value, memory: Memory) -> Any:
         vector = self.vector(value)
         return self.b.zext(vector, ir.VectorType(I32, WIDTH)) if memory.dtype == BOOL else vector
-
-    def alternating(self, first: Any, second: Any) -> Any:
-        places = [place for run in range(WIDTH) for place in (run, run + WIDTH)]
-        kind = ir.VectorType(I32, 2 * WIDTH)
-        return self.b.shuffle_vector(first, second, ir.Constant(kind, places))
 
     def store(self, value: Value) -> None:
         memory, (index, new) = value.param, value.args
         if memory in self.layout.pairs.memories:
-            first = self.layout.pairs.first.get(id(value))
-            return None if first is None else self.store_pair(first, value)  # it waits for the other
+            if id(value) in self.layout.pairs.first:  # else it waits for the other half
+                self.store_pair(self.layout.pairs.first[id(value)], value)
+            return
         base, row = self.base_of(memory), WORD * WIDTH
         number = self.vector(new)
         if index.rate < RUN:

@@ -1,12 +1,14 @@
 """CPU: memories of pairs, such as the ring's, whose plays have two words each.
 
-Where a program looks at a memory only as entries 2 x and 2 x + 1, and writes both together, they
-lie side by side: one access to memory, and one line of the cache, instead of two.
+Where a program looks at a memory only as entries 2 x and 2 x + 1, and writes both together at a
+place of every run's own, they lie side by side: one access to memory, and one line of the cache,
+instead of two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jaxbio.engine.game_program import GameProgram
 from jaxbio.engine.program import RUN, Memory, Region, Value, inner_regions, live_values
@@ -64,11 +66,7 @@ def _accesses(region: Region, live: set[int]) -> Iterator[list[Value]]:
 
 def _filled(accesses: list[Value]) -> dict[int, Value]:
     """Pairs of stores, one right after the other: by the id of the second one, the first one."""
-    return {
-        id(second): first
-        for first, second in zip(accesses, accesses[1:], strict=False)
-        if _fill(first, second)
-    }
+    return {id(second): first for first, second in pairwise(accesses) if _fill(first, second)}
 
 
 def _fill(first: Value, second: Value) -> bool:
