@@ -217,6 +217,13 @@ class Place(NamedTuple):
     spills: Array
 
 
+def only_place(t: Array, delay: Array, depth: int) -> Place:
+    """Of round t's play, where every delay is the same: a slot that no other play looks for."""
+    now = _slot(t, depth)
+    due = _later(now, jnp.clip(delay, 0, depth - 1), depth)
+    return Place(now, due, due, jnp.bool_(False))
+
+
 def reserve(
     ring: Ring, t: Array, delay: Array, horizon: Array, depth: int, boxes: int
 ) -> tuple[Ring, Place]:
@@ -227,10 +234,9 @@ def reserve(
     lie about in a slot). A delay past the end of the ring is such a case (see `depth_for`); where
     it is not, the run is marked (`round.Facts.lost`).
     """
-    now = _slot(t, depth)
-    due = _later(now, jnp.clip(delay, 0, depth - 1), depth)
     if ring.filed is None:
-        return ring, Place(now, due, due, jnp.bool_(False))
+        raise ValueError("a ring without counts has nothing to reserve")
+    now, due, _, _ = only_place(t, delay, depth)
     taken = _at(ring.filed, due)
     waits = (delay > 0) & (delay < depth) & (t <= horizon - delay)
     has_box = taken < boxes

@@ -188,8 +188,13 @@ class Acted(NamedTuple):
     delay: Array
 
 
-def act(game: Game, key: Array, t: Array, state: Any, delay: Array) -> Acted:
-    """Round t up to the moment at which losses arrive. delay: of its own loss."""
+def delay_of(game: Game, key: Array, t: Array) -> Array:
+    """int32 []: of the loss of round t."""
+    return protocol.integer_scalar("delay of the delays", game.env.delays.delay(key, t))
+
+
+def act(game: Game, key: Array, t: Array, state: Any) -> Acted:
+    """Round t up to the moment at which losses arrive."""
     env, learner = game.env, game.learner
     u, u_loss = game.uniforms(key, t)
     mine = protocol.restored(game.types, state)
@@ -199,7 +204,7 @@ def act(game: Game, key: Array, t: Array, state: Any, delay: Array) -> Acted:
     state = protocol.integer_scalar("state of the mapping", env.state(key, t, action))
     loss = env.losses.loss(key, t, state, u_loss)
     loss = protocol.number_scalar("loss of the losses", loss)
-    return Acted(action, ticket, state, loss, delay)
+    return Acted(action, ticket, state, loss, delay_of(game, key, t))
 
 
 def learn(
@@ -256,15 +261,19 @@ def close(
 
 def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
     """Round t of one run."""
-    known, boxes = game.known, min(game.boxes, game.lanes)
-    delay = protocol.integer_scalar("delay of the delays", game.env.delays.delay(key, t))
-    number = ring.number_due(carry.ring, t, delay, known.ring_depth)
-    # Long before it is needed: a processor fetches what lies there in the meantime.
-    slots, place = ring.reserve(carry.ring, t, delay, known.horizon, known.ring_depth, boxes)
-    acted = act(game, key, t, carry.learner, delay)
+    slots, place, depth = carry.ring, None, game.known.ring_depth
+    number = None
+    if not game.env.delays.constant:
+        # Long before the play is filed: a processor fetches what it needs for that in the meantime.
+        delay, boxes = delay_of(game, key, t), min(game.boxes, game.lanes)
+        number = ring.number_due(slots, t, delay, depth)
+        slots, place = ring.reserve(slots, t, delay, game.known.horizon, depth, boxes)
+    acted = act(game, key, t, carry.learner)
+    if number is None:
+        number = ring.number_due(slots, t, acted.delay, depth)
     learned, ticket = _learn_what_arrives(game, t, carry._replace(ring=slots), acted, number)
     packed = game.codec.pack(Play(acted.action, acted.state, acted.loss, ticket))
-    slots = ring.file(slots, packed, place)
+    slots = ring.file(slots, packed, place or ring.only_place(t, acted.delay, depth))
     played = Round(acted.action, acted.state, acted.loss, acted.delay, ticket)
     return close(game, t, carry, acted, learned, slots, number), played
 

@@ -172,8 +172,7 @@ def test_one_arrival_a_round_needs_neither_counts_nor_lists() -> None:
         if t > 7:
             assert ring.arrivals(row, due, PLAN).play.action.tolist() == [t - 7]
         packed = PLAN.pack(play(t))
-        slots, place = ring.reserve(slots, jnp.int32(t), jnp.int32(7), HORIZON, DEPTH, 1)
-        slots = ring.file(slots, packed, place)
+        slots = ring.file(slots, packed, ring.only_place(jnp.int32(t), jnp.int32(7), DEPTH))
 
 
 def test_the_memory_of_a_ring_does_not_grow_with_its_lanes() -> None:
