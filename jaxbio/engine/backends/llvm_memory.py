@@ -143,11 +143,8 @@ class Accesses:
         memory, index = first.param, first.args[0]
         places = [place for run in range(WIDTH) for place in (run, run + WIDTH)]
         chosen = ir.Constant(ir.VectorType(I32, 2 * WIDTH), places)
-        words = [self.as_stored(one.args[1], memory) for one in (first, second)]
-        both = self.b.shuffle_vector(*words, chosen)
-        if index.rate < RUN:
-            self.b.store(both, self.pair(memory, index), align=64)
-            return
+        words, others = (self.as_stored(one.args[1], memory) for one in (first, second))
+        both = self.b.shuffle_vector(words, others, chosen)
         base, apart = self.base_of(memory), self.aside(2)
         self.b.store(both, apart, align=64)
         self.barrier()

@@ -19,20 +19,19 @@ class Pairs:
 
     def __init__(self, program: GameProgram) -> None:
         self.first: dict[int, Value] = {}
-        found: set[Memory] = set()
+        filled: set[Memory] = set()
         others: set[Memory] = set()
-        scattered: set[Memory] = set()
         for part in program.parts.values():
             for accesses in _accesses(part, live_values(part)):
                 together = _filled(accesses)
+                halves = {*together, *(id(first) for first in together.values())}
                 self.first |= together
-                firsts = {id(first) for first in together.values()}
                 for value in accesses:
-                    if value.op == "store" and value.args[0].rate == RUN:
-                        scattered.add(value.param)
-                    fits = value.op == "load" or id(value) in firsts or id(value) in together
-                    (found if fits and _even(value.args[0]) else others).add(value.param)
-        self.memories = {m for m in found & scattered - others if m.role == "carry"}
+                    if not _even(value.args[0]):
+                        others.add(value.param)
+                    elif value.op == "store":
+                        (filled if id(value) in halves else others).add(value.param)
+        self.memories = {memory for memory in filled - others if memory.role == "carry"}
 
 
 def half(index: Value) -> int:
@@ -70,8 +69,10 @@ def _filled(accesses: list[Value]) -> dict[int, Value]:
 
 
 def _fill(first: Value, second: Value) -> bool:
-    """Do they store both entries of a pair?"""
+    """Do they store both entries of a pair, every run its own?"""
     if (first.op, second.op) != ("store", "store") or first.param is not second.param:
+        return False
+    if first.args[0].rate < RUN:
         return False
     place, other = first.args[0], second.args[0]
     return _even(place) is place and other is not place and _even(other) is place
