@@ -47,7 +47,7 @@ def test_advice_names_the_winner_and_stops_early() -> None:
     learners = {"UCB1": jb.UCB1(), "idle": jb.UCB1(exploration=1e6)}
     found = advise(**problem(learners=learners, seconds=600))
     assert found.overall.winner == found.recommended == "UCB1"
-    assert found.runs == 32
+    assert found.runs == 256  # of up to 4,096
     assert found.robust is None
     assert found.overall.paired
     assert found.changing is not None
@@ -110,7 +110,7 @@ def test_everybody_looks_at_states_or_does_not() -> None:
     without = {name for name, one in everybody().items() if not looks_at_states(one, env)}
     assert without == {
         "Thompson sampling", "DAda-Exp3, rate x 3", "UCB1", "UCB1, exploration 0.2", "DAda-Exp3",
-        "Tsallis-INF",
+        "Tsallis-INF", "QPM-D UCB1",
     }  # fmt: skip
     assert {type(one) for one in contestants().values()} <= {type(x) for x in everybody().values()}
 
@@ -311,7 +311,7 @@ def test_advice_goes_on_where_it_was_interrupted(
     first = advise(**given)
     monkeypatch.setattr(importlib.import_module("jaxbio.sweeps.execute"), "play_block", None)
     assert advise(**given).overall == first.overall
-    assert (tmp_path / "look-0-0").is_dir()
+    assert len(list(tmp_path.glob("look-[01]-*"))) == 2
 
 
 def test_the_problems_that_advice_is_checked_on_can_be_played() -> None:

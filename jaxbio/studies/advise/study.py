@@ -7,6 +7,7 @@ Where the family has problems with a mapping that changes, these are played too.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import time
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxbio import checks, rng
@@ -21,19 +23,30 @@ from jaxbio.analysis.comparison import Comparison
 from jaxbio.environment.environment import Environment
 from jaxbio.storage.store import part
 from jaxbio.studies.advise.tournament import TWO, Finals, Outcome, Tournament
-from jaxbio.studies.contestants import UNIFORM, everybody, is_robust, looks_at_states, uniform_play
+from jaxbio.studies.contestants import (
+    DARING,
+    UNIFORM,
+    everybody,
+    is_robust,
+    looks_at_states,
+    uniform_play,
+)
 from jaxbio.studies.families import FAMILY, family_of, in_turns, problem
 from jaxbio.sweeps.sweep import sweep
 from jaxbio.sweeps.workers import OutOfTime, time_limit
 
 SECONDS = 45.0
-LOOKS = 6  # at the results; runs double from one to the next
+LOOKS = 8  # at the results; runs double from one to the next
 LEVEL = 0.05  # the probability, at most, that any look names a winner among equals
 FIRST = 32  # games of each learner before the first look
 ROUNDS = 3_200_000  # of each learner before the first look, at most, unless games are fewer than
 FEWEST = 8
+CELLS = 256  # of a mapping: with more of them a round counts for several
 STATIONARY, CHANGING = "stationary", "changing"  # the kinds of problems
-TOGETHER = 4  # learners of a wave, and of a part in the store, whatever the number of cores
+TOGETHER = 2  # learners of a wave, and of a part in the store, whatever the number of cores
+YARDSTICK = 9  # learners play before playing at random does
+SHARE = 0.5  # of what is left, that a wave may take while others wait
+BEGUN = 0.5  # of what a wave took, that has to be left where another one begins
 
 
 @dataclass(frozen=True)
@@ -65,13 +78,13 @@ class Advice:
 
     @property
     def recommended(self) -> str:
-        """The least mean regret while the mapping does not change, whether or not it is sure."""
-        return self.overall.best
+        """For a mapping that does not change, whether or not it is sure (see `Outcome.named`)."""
+        return self.stationary.named
 
     @property
     def recommended_if_changing(self) -> str | None:
-        """The same while it does; None where the family has no such problem."""
-        return None if self.changing is None else self.changing.comparison.best
+        """For one that does; None where the family has no such problem."""
+        return None if self.changing is None else self.changing.named
 
     @property
     def decided(self) -> bool:
@@ -101,7 +114,7 @@ def advise(
       actions, states, horizon, delays: K, S, T and the law of the delays.
       family: "utility", "random", or a function (actions, states, delays) -> Environment of the
         numbers K and S and the law of the delays.
-      learners: label -> learner (default: `everybody()`, 16 of them), the most promising first.
+      learners: label -> learner (default: `everybody()`, some twenty), the most promising first.
       seconds: to spend, compiling included; it may be late by what compiling a few learners takes.
         In the first look learners play a few at a time, and none begins when time is over: those
         that are finished by then are compared, the others are named in `unfinished`, and where
@@ -122,11 +135,13 @@ def advise(
     looks, first = checks.size("looks", looks, 1, 30), checks.size("first", first, 2)
     level = checks.probability_of_error("level", level)
     budget = checks.number("seconds", seconds, 0, open_low=True)
-    known = _checked(everybody() if learners is None else learners)
     horizon = checks.size("horizon", horizon, 1)
+    usual = learners is None
+    known = _checked(everybody(actions * states * horizon) if usual else learners)
     problems = _problems(family, actions, states, delays)
     instances = len(problems[STATIONARY])
-    few = min(first, max(FEWEST, ROUNDS // horizon))
+    work = horizon * max(1, actions * states // CELLS)
+    few = min(first, max(FEWEST, ROUNDS // work))
     units = max(min(FEWEST, first), few // instances)  # a unit is a game on every instance
     root = checks.seed(seed)
     hall = _Hall(problems, known | uniform_play(), horizon, root, store, progress)
@@ -134,8 +149,14 @@ def advise(
     with_states = [name for name, one in known.items() if looks_at_states(one, env)]
     without = [name for name in known if name not in with_states]
     games = [units * 2 ** max(look - 1, 0) for look in range(looks)]
-    played = Tournament((with_states, without), UNIFORM, games, level, tuple(problems))
-    played.hold(hall.play, [*known, UNIFORM], budget - (time.monotonic() - begun))
+    played = Tournament(
+        (with_states, without), UNIFORM, games, level, tuple(problems),
+        form_of=lambda name: jax.tree.structure(known[name]),
+        daring=DARING if usual else frozenset(),
+    )  # fmt: skip
+    order = [*known]
+    order.insert(YARDSTICK, UNIFORM)
+    played.hold(hall.play, order, budget - (time.monotonic() - begun))
     if not played.outcomes:
         raise ValueError(hall.too_little(budget, len(known)))
     outcomes = played.outcomes
@@ -190,24 +211,43 @@ class _Hall:
             "progress": self.progress,
         }
         found: Finals = {}
-        for number, some in enumerate(_waves(names) if look == 0 else [names]):
-            rest = deadline - time.monotonic()
-            if rest <= 0:
+        waves = [*_waves(names)] if look == 0 else [list(names)]
+        shortest, late = math.inf, []
+        for number, some in enumerate(waves):
+            begun = time.monotonic()
+            rest = deadline - begun
+            if rest <= 0 or (found and rest <= shortest * BEGUN):
                 break
-            place = part(self.store, f"look-{look}-{number}")
-            found |= self._play(list(some), rest, given | {"store": place})
+            mine = rest * SHARE if number + 1 < len(waves) else rest
+            found |= self._play(some, look, mine, given, compiling=number > 0 or look > 0)
+            shortest = min(shortest, time.monotonic() - begun)
+            if not set(some) <= set(found):
+                late.append((some, mine))
+        for some, mine in late:
+            rest = deadline - time.monotonic()
+            if rest > mine:
+                again = some if self.store else [name for name in some if name not in found]
+                found |= self._play(again, look, rest, given, compiling=True)
         return found
 
-    def _play(self, names: list[str], seconds: float, given: Any) -> Finals:
+    def _part(self, look: int, names: Sequence[str]) -> Any:
+        """Of the store: for these learners, whoever else plays."""
+        digest = hashlib.sha256(repr(list(names)).encode()).hexdigest()[:8]
+        return part(self.store, f"look-{look}-{digest}")
+
+    def _play(
+        self, names: Sequence[str], look: int, seconds: float, given: Any, *, compiling: bool
+    ) -> Finals:
         flat = [(kind, i) for kind, envs in self.problems.items() for i in range(len(envs))]
         try:
-            with time_limit(seconds):
+            with time_limit(seconds, compiling=compiling):
                 data = sweep(
                     lambda place: self.problems[flat[place][0]][flat[place][1]],
                     {name: self.known[name] for name in names},
                     {"place": list(range(len(flat)))},
                     rounds=1,
                     keep="finals",
+                    store=self._part(look, names),
                     **given,
                 )
         except OutOfTime as late:
@@ -237,8 +277,8 @@ class _Hall:
         )
 
 
-def _waves(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[i : i + TOGETHER] for i in range(0, len(names), TOGETHER))
+def _waves(names: Sequence[str]) -> Iterator[list[str]]:
+    return (list(names[i : i + TOGETHER]) for i in range(0, len(names), TOGETHER))
 
 
 def _robust(outcome: Outcome, known: Mapping[str, Any]) -> str | None:
