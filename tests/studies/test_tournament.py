@@ -22,6 +22,7 @@ def held(
     seed: int = 0,
     yardstick: str | None = None,
     kinds: tuple[str, ...] = ("one",),
+    **more: Any,
 ) -> Tournament:
     """A tournament with regrets [runs] from a function of a generator and the number of runs."""
     generator = np.random.default_rng(seed)
@@ -31,7 +32,7 @@ def held(
         return {name: {kind: found[kind][name] for kind in kinds} for name in names}
 
     games = [32 * 2 ** max(look - 1, 0) for look in range(looks)]
-    one = Tournament(groups, yardstick, games, level, kinds, resamples=20)
+    one = Tournament(groups, yardstick, games, level, kinds, resamples=20, **more)
     order = [*groups[0], *groups[1], *([yardstick] if yardstick else [])]
     one.hold(play, order, 1e9)
     return one
@@ -60,6 +61,29 @@ def test_the_beaten_leave_and_the_best_of_both_groups_stay() -> None:
     assert found.comparison.winner is None
     assert [(left.name, left.runs) for left in found.left] == [("n, worse", 32), ("s, worse", 256)]
     assert found.left[1].low < 20 < found.left[1].high
+
+
+def test_while_games_are_few_another_kind_of_learner_stays() -> None:
+    """Two forms of "a" are far ahead, and might fail after all: then "b" is the best."""
+    means = {"a1": 10.0, "a2": 10.5, "b": 30.0, "c": 60.0}
+    one = held(around(means), ([*means], []), form_of=lambda name: name[0])
+    assert one.left["c"] == 32
+    assert one.left["b"] == 256
+    assert "a1" in one.names
+
+
+def test_an_unusual_form_is_named_where_it_is_surely_better_or_far_ahead() -> None:
+    groups, unusual = (["form", "usual"], ["n"]), frozenset({"form"})
+
+    def named(looks: int, usual: float) -> tuple[str | None, str]:
+        means = {"form": 10.0, "usual": usual, "n": 50.0}
+        one = held(around(means), groups, looks=looks, unusual=unusual)
+        return one.outcomes["one"].comparison.winner, one.outcomes["one"].named
+
+    for looks, name in ((1, "usual"), (3, "usual"), (4, "form")):  # of 32, 128 and 256 games
+        assert named(looks, 14.0) == ("form", name)
+    assert named(1, 25.0) == ("form", "form")
+    assert named(4, 10.05) == (None, "usual")  # too close to call
 
 
 def test_a_tournament_ends_when_all_is_known() -> None:

@@ -48,18 +48,20 @@ def answer(title: str, one: Outcome) -> str:
     least = one.comparison.rows[0]
     spec = asked_as(named.name)
     asked = "" if spec in (None, named.name) else f" ({spec})"
-    close = [name for name in one.comparison.contenders if name not in (named.name, least.name)]
+    risky = least.name if one.few and least.name in one.unusual else None
+    close = [name for name in one.comparison.contenders if name not in (named.name, risky)]
     lines = [
         f"{title}: run {named.name}{asked}.",
         f"  Its regret is {named.mean:,.1f} ({named.low:,.1f} to {named.high:,.1f})"
         + ("." if one.uniform is None else f"; playing at random has {one.uniform:,.1f}."),
     ]
-    if least.name != named.name:
+    if risky is not None:
+        has = f"{risky} has {least.mean:,.1f}, but " if risky != named.name else ""
         lines.append(
-            f"  {least.name} has {least.mean:,.1f}, but {one.comparison.runs} games are too few to "
-            "tell how often so bold a learner fails: more --seconds would."
+            f"  {has}{one.comparison.runs} games are too few to tell how often that form fails: "
+            "more --seconds would."
         )
-    if one.uniform is not None and named.mean > HARDLY * one.uniform:
+    if one.uniform is not None and named.mean >= HARDLY * one.uniform:
         lines.append(f"  {_nothing_to_learn(one.uniform)}")
     if close:
         lines.append(f"  Too close to call: {', '.join(close)} may be as good.")

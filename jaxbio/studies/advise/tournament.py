@@ -23,6 +23,7 @@ from jaxbio.analysis.statistics import RESAMPLES, of_margin, ratio_of_means
 
 ENOUGH = 256  # games before it ends for any reason but time: failures in one of 100 have shown
 LATE = 0.1  # of the time: that a look which was expected to end in time may take longer
+RISK = 2.0  # times the regret of an unusual form: as long as games are few, less is not worth it
 CLOSE = 0.05  # an answer to what states are worth is good when its interval reaches no further
 TWO = 2  # learners make the smallest answer
 TESTS = 3  # of a kind of problem at every look: all learners, those with states, those without
@@ -61,24 +62,31 @@ class Worth(NamedTuple):
 class Outcome:
     """Of one kind of problem. comparison: of those that stayed, on all their games; left: those
     that did not; worth: None where all learners look at states or none does, or where a mean regret
-    is not above 0; uniform: the mean regret of playing at random; daring: forms that may fail in a
-    game of a hundred.
+    is not above 0; uniform: the mean regret of playing at random; unusual: forms of which some
+    fail rarely and badly; few: are games too few to tell how often?
     """
 
     comparison: Comparison
     left: tuple[Left, ...]
     worth: Worth | None
     uniform: float | None
-    daring: frozenset[str] = frozenset()
+    unusual: frozenset[str] = frozenset()
+    few: bool = False
 
     @property
     def named(self) -> str:
-        """The least mean regret; while games are too few for rare failures to have shown, the least
-        of those that are not daring, if any stayed.
+        """The least mean regret, but an unusual form only where it is surely better than the best
+        usual one; while games are few, where that has twice as much.
         """
-        names = [row.name for row in self.comparison.rows]
-        usual = [name for name in names if name not in self.daring]
-        return (usual or names)[0] if self.comparison.runs < ENOUGH else names[0]
+        least = self.comparison.rows[0]
+        usual = [row for row in self.comparison.rows if row.name not in self.unusual]
+        if not usual:
+            return least.name
+        if self.few:
+            worth_it = usual[0].mean >= RISK * least.mean
+        else:
+            worth_it = usual[0].name not in self.comparison.contenders
+        return least.name if worth_it else usual[0].name
 
     @property
     def beaten(self) -> list[Left]:
@@ -96,7 +104,7 @@ class Outcome:
 class Tournament:
     """groups: names of those with states, of those without; yardstick: plays the first look alone.
     form_of: name -> what learners that are forms of one have in common; by default all differ.
-    daring: see `Outcome`.
+    unusual: see `Outcome`. enough: games that are not few.
 
     games: of each look. level: the probability, at most, that a learner with the least true mean of
     its group leaves, or that a winner is wrongly named, at any look.
@@ -109,7 +117,8 @@ class Tournament:
     kinds: tuple[str, ...]
     resamples: int = RESAMPLES
     form_of: Callable[[str], Any] = str
-    daring: frozenset[str] = frozenset()
+    unusual: frozenset[str] = frozenset()
+    enough: int = ENOUGH
     finals: Finals = field(default_factory=dict)
     left: dict[str, int] = field(default_factory=dict)  # name -> games
     unfinished: tuple[str, ...] = ()
@@ -153,7 +162,9 @@ class Tournament:
             times.append(time.monotonic() - began)
             work.append(runs * len(names))
             ahead = self.games[look + 1] * len(self.names) if look + 1 < len(self.games) else None
-            decided = all(one.decided for one in self.outcomes.values()) and self.runs >= ENOUGH
+            decided = (
+                all(one.decided for one in self.outcomes.values()) and self.runs >= self.enough
+            )
             if decided or ahead is None or len(self.names) < TWO:
                 return
             if not fits(times, work, ahead, seconds):
@@ -178,7 +189,7 @@ class Tournament:
         for kind in self.kinds:
             regrets = {name: own[kind] for name, own in finals.items()}
             safe |= self._contenders(regrets)
-            if finals and self.runs < ENOUGH:
+            if finals and self.runs < self.enough:
                 best = self.form_of(min(regrets, key=lambda name: regrets[name].mean()))
                 others = {name: own for name, own in regrets.items() if self.form_of(name) != best}
                 safe |= self._contenders(others)
@@ -204,7 +215,8 @@ class Tournament:
             float(self.finals[self.yardstick][kind].mean())
             if self.yardstick in self.finals
             else None,
-            self.daring,
+            self.unusual,
+            self.runs < self.enough,
         )
 
     def _worth(
