@@ -107,4 +107,7 @@ def worth(found: Worth) -> str:
         return f"States save {saved:.0%} of the regret ({least:.0%} to {most:.0%}; {who})."
     if most < 0:
         return f"States cost {-saved:.0%} of the regret ({-most:.0%} to {-least:.0%}; {who})."
-    return f"It is open whether states help: they save {least:.0%} to {most:.0%} ({who})."
+    return (
+        f"It is open whether states help: with them regret is {found.low:.2f} to {found.high:.2f} "
+        f"times what it is without ({who})."
+    )
