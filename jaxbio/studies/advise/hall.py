@@ -23,8 +23,8 @@ BEGUN = 0.5  # of what a wave took, that has to be left where another one begins
 
 
 class Hall:
-    """Where the games are played. Of sweeps that ended before their games did: asked, played: all
-    rounds, and those that were played; seconds: of play.
+    """Where the games are played. Of sweeps that ended before their games did: late: how many
+    learners; asked, played: all rounds, and those that were played; seconds: that they had.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Hall:
     ) -> None:
         self.problems, self.known, self.horizon = problems, known, horizon
         self.root, self.store, self.progress = root, store, progress
-        self.seconds, self.played, self.asked = 0.0, 0, 0
+        self.seconds, self.played, self.asked, self.late = 0.0, 0, 0, 0
 
     def play(self, names: Sequence[str], look: int, runs: int, seconds: float) -> Finals:
         """Those that are finished in so many seconds: name -> kind -> final regrets [runs], means
@@ -68,6 +68,8 @@ class Hall:
                 late.append((some, mine))
         for some, mine in late:
             rest = deadline - time.monotonic()
+            if len(found) < TWO:  # compiling took the time: the smallest answer may play
+                rest = max(rest, seconds - self.seconds)
             if rest > mine:
                 again = some if self.store else [name for name in some if name not in found]
                 found |= self._play(again, look, rest, given, compiling=True)
@@ -95,7 +97,8 @@ class Hall:
                 )
         except OutOfTime as late:
             self.played, self.asked = self.played + late.played, self.asked + late.rounds
-            self.seconds += seconds  # of play: compiling is not counted
+            self.seconds += seconds
+            self.late += len(names)
             rows = {name: np.array([row for label, row in late.finals if label == name])
                     for name in names}  # fmt: skip
             finals = {name: row for name, row in rows.items() if not np.isnan(row).any()}
@@ -113,7 +116,7 @@ class Hall:
         said = f"seconds={seconds:g} are too few for advice: fewer than two learners finished"
         if not self.played:
             return f"{said}, and nothing is known of their speed: give it more"
-        each = self.seconds * self.asked / self.played / min(TOGETHER, learners + 1)
+        each = self.seconds * self.asked / self.played / self.late
         return (
             f"{said}; at this speed two take {_about(TWO * each)} seconds of play, "
             f"and all of them {_about((learners + 1) * each)}"
