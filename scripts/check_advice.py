@@ -9,9 +9,8 @@ show. Nothing was tuned on any of them.
 
 The brute force plays all registered learners as they are, and all forms that `advise` plays; those
 that are far behind after 64 runs (1.3 times the least regret of the registered ones, by ten
-standard errors) stay out of
-the many runs. Three are left out (`FAR`): they are very slow where delays are long, and had eleven
-times the least regret and more in 300 runs of three small problems.
+standard errors) stay out of the many runs. Three are left out (`FAR`): they are very slow where
+delays are long, and had eleven times the least regret and more in 300 runs of three small problems.
 
 The advice holds on a problem where the learner that it names has a mean regret within 5 % of the
 least one of the registered learners, by the many runs, in worlds that the advice has not seen (or
