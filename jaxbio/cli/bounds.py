@@ -13,7 +13,11 @@ from jaxbio.studies import parsing, specs
 from jaxbio.studies.paper.experiment import Options
 
 SEED = 0  # of the delays that stand for their law
-
+ADVICE = (
+    "`jaxbio advise` may name another learner: a bound holds for the worst problem of this size, "
+    "while advise plays\nproblems of this size, which are rarely the worst, and learners that have "
+    "no bound."
+)
 
 REGRET = (
     "R_T, in mean losses (DAda-Exp3's theorem is about realised regret; the step to R_T takes a "
@@ -95,5 +99,5 @@ def as_text(found: dict[str, Any]) -> str:
         lines += [
             f"{'':<{width}}  {value:>12,.0f}    {term}" for term, value in bound["terms"].items()
         ]
-    lines += ["", f"recommended by the bounds: {found['recommended']} ({found['why']})"]
+    lines += ["", f"recommended by the bounds: {found['recommended']} ({found['why']})", ADVICE]
     return "\n".join(lines)

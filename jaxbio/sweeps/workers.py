@@ -34,15 +34,17 @@ class OutOfTime(Exception):  # noqa: N818
     played: int
 
 
-_limit: ContextVar[float] = ContextVar("limit", default=math.inf)
+# When whoever begins to play now has to end.
+_limit: ContextVar[Callable[[], float]] = ContextVar("limit", default=lambda: math.inf)
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float, *, compiling: bool = False) -> Iterator[None]:
     """Within this block whatever plays, plays no longer: it raises `OutOfTime` between two calls
-    of a program. Compiling is not counted.
+    of a program. compiling: does it count? It is not interrupted in any case.
     """
-    token = _limit.set(seconds)
+    end = time.monotonic() + seconds if compiling else None
+    token = _limit.set(lambda: time.monotonic() + seconds if end is None else end)
     try:
         yield
     finally:
@@ -99,7 +101,7 @@ def in_parallel(
     task, stops the others there, before their next stretch; a `time_limit` stops all of them.
     shown: a tqdm bar, or None.
     """
-    stopped, deadline = False, time.monotonic() + _limit.get()
+    stopped, deadline = False, _limit.get()()
     here = set_here()
 
     def advance(rounds: int) -> None:

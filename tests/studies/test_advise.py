@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from jaxbio import rng
 from jaxbio.analysis.compare import compare
 from jaxbio.figures.style import Look
 from jaxbio.studies import specs
+from jaxbio.studies.advise import tournament
 from jaxbio.studies.advise.figure import advice as draw_advice
 from jaxbio.studies.advise.study import advise
 from jaxbio.studies.advise.tournament import Outcome
@@ -36,6 +38,7 @@ from jaxbio.sweeps.workers import OutOfTime
 commands_advise = importlib.import_module("jaxbio.studies.advise.command")
 text_advise = importlib.import_module("jaxbio.studies.advise.text")
 lab_advise = importlib.import_module("jaxbio.studies.advise.study")
+hall_advise = importlib.import_module("jaxbio.studies.advise.hall")
 
 
 def problem(**changes: Any) -> dict[str, Any]:
@@ -105,12 +108,29 @@ def test_the_answer_comes_with_its_settings_and_with_who_is_as_good() -> None:
     assert text_advise.no_better(outcome, 105.0) == ["idle"]
 
 
+def test_what_few_games_do_not_show_and_what_cannot_be_learnt_is_said() -> None:
+    games = np.array([1.0, 2.0, 3.0, 4.0])
+    finals = {"bold": games, "usual": games + 0.5, "other": games + 9}
+    outcome = Outcome(compare(finals, level=0.05), (), None, 3.1, frozenset({"bold"}), True)
+    said = text_advise.answer("On this problem", outcome).splitlines()
+    assert said[0] == "On this problem: run usual."
+    few = "but 4 games are too few to tell how often that form fails"
+    assert said[2] == f"  bold has 2.5, {few}: more --seconds would."
+    assert said[3].startswith("  That is hardly better than playing at random")
+    none = Outcome(compare({"a": 0 * games, "b": 0 * games}, level=0.05), (), None, 0.0)
+    assert (
+        text_advise.answer("On this problem", none)
+        .splitlines()[2]
+        .startswith("  On average no action is better than another")
+    )
+
+
 def test_everybody_looks_at_states_or_does_not() -> None:
     env = jb.make_environment("paper-utility", actions=4, states=3)
     without = {name for name, one in everybody().items() if not looks_at_states(one, env)}
     assert without == {
         "Thompson sampling", "DAda-Exp3, rate x 3", "UCB1", "UCB1, exploration 0.2", "DAda-Exp3",
-        "Tsallis-INF",
+        "Tsallis-INF", "QPM-D UCB1",
     }  # fmt: skip
     assert {type(one) for one in contestants().values()} <= {type(x) for x in everybody().values()}
 
@@ -194,7 +214,8 @@ def played_keys(monkeypatch: pytest.MonkeyPatch, seed: int) -> np.ndarray:
         keys.append(rng.run_keys(options["seed"], np.arange(options["runs"])).T)
         return made_up([*learners], axes, options["runs"])[0]
 
-    monkeypatch.setattr(lab_advise, "sweep", sweep)
+    monkeypatch.setattr(hall_advise, "sweep", sweep)
+    monkeypatch.setattr(hall_advise, "TOGETHER", 3)  # all in one wave
     learners = {"one": jb.UCB1(), "other": jb.UCB1()}
     found = advise(**problem(seed=seed, learners=learners, looks=3, first=8))
     assert found.runs == sum(map(len, keys)) == 8 * 4
@@ -219,7 +240,7 @@ def test_a_run_counts_on_all_problems_of_the_family(monkeypatch: pytest.MonkeyPa
         made = ("learner", "place", "run"), values
         return xr.Dataset({"final_regret": made}, {"learner": list(learners)})
 
-    monkeypatch.setattr(lab_advise, "sweep", sweep)
+    monkeypatch.setattr(hall_advise, "sweep", sweep)
     found = advise(**problem(family="random", looks=1))
     problems = [drawn(2, 2, jb.FixedDelay(5), i) for i in range(8)]
     expected = np.mean([one.mapping.P[0, 0] for one in problems])
@@ -248,7 +269,7 @@ def test_advice_speaks_of_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> N
     known = {name: jb.UCB1() for name in ("far", "half", "near")}
     regrets = np.arange(8.0)
     finals = {"far": 100 + regrets, "half": np.where(regrets < 7, 0, np.nan), "near": regrets}
-    monkeypatch.setattr(lab_advise, "sweep", late(finals, 1_000, 900))
+    monkeypatch.setattr(hall_advise, "sweep", late(finals, 1_000, 900))
     found = advise(**problem(learners=known, first=8, looks=1, seconds=600))
     assert found.unfinished == ("half",)
     assert [row.name for row in found.overall.rows] == ["near", "far"]
@@ -268,8 +289,9 @@ def test_too_little_time_says_how_much_is_enough(monkeypatch: pytest.MonkeyPatch
         clock.now += 30.0  # of which 20 are compiling
         return play(*args, **options)
 
-    monkeypatch.setattr(lab_advise, "sweep", sweep)
-    monkeypatch.setattr(lab_advise, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(hall_advise, "sweep", sweep)
+    for module in (lab_advise, hall_advise):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
     said = (
         "seconds=10 are too few for advice: fewer than two learners finished; at this speed two "
         "take about 25 seconds of play, and all of them about 50"
@@ -287,13 +309,62 @@ def test_no_wave_begins_when_time_is_over(monkeypatch: pytest.MonkeyPatch) -> No
         waves.append([*learners])
         return made_up([*learners], axes, runs)[0]
 
-    monkeypatch.setattr(lab_advise, "sweep", sweep)
-    monkeypatch.setattr(lab_advise, "TOGETHER", 2)
-    monkeypatch.setattr(lab_advise, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(hall_advise, "sweep", sweep)
+    for module in (lab_advise, hall_advise, tournament):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
     known = {name: jb.UCB1() for name in "abcde"}
     found = advise(**problem(learners=known, seconds=19))
     assert waves == [["a", "b"]]
     assert found.unfinished == ("c", "d", "e")
+
+
+def test_long_games_wait_for_the_others_and_are_played_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One of four learners takes 40 of 90 seconds, when a third of what is left is 30."""
+    clock, limits, waves = SimpleNamespace(now=0.0), [], []
+
+    @contextmanager
+    def limit(seconds: float, *, compiling: bool) -> Iterator[None]:
+        limits.append(seconds)
+        yield
+
+    def sweep(build: Any, learners: Any, axes: Any, *, runs: int, **options: Any) -> xr.Dataset:
+        waves.append([*learners])
+        needed = 40.0 if "slow" in learners else 1.0
+        clock.now += min(needed, limits[-1])
+        if needed > limits[-1]:
+            late({"slow": np.full(runs, np.nan)}, 10, 5)(build, learners)
+        return made_up([*learners], axes, runs)[0]
+
+    for module in (hall_advise, tournament):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(hall_advise, "time_limit", limit)
+    monkeypatch.setattr(hall_advise, "sweep", sweep)
+    known = {name: jb.UCB1() for name in ("slow", "a", "b", "c")}
+    found = advise(**problem(learners=known, seconds=90, first=8, looks=1))
+    assert waves == [["slow", "a"], ["b", "c"], [UNIFORM], ["slow"]]
+    assert [round(seconds) for seconds in limits] == [30, 20, 59, 58]
+    assert found.unfinished == ()
+
+
+def test_who_has_short_games_begins_where_games_are_very_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    orders = []
+
+    def sweep(build: Any, learners: Any, axes: Any, *, runs: int, **_: Any) -> xr.Dataset:
+        orders[-1].extend(learners)
+        return made_up([*learners], axes, runs)[0]
+
+    monkeypatch.setattr(hall_advise, "sweep", sweep)
+    for horizon in (400, 10**8):
+        orders.append([])
+        advise(**problem(horizon=horizon, looks=1))
+    assert orders[0][:2] == ["Thompson sampling", "StateThompson"]
+    assert orders[1][:4] == ["UCB1", "UCB1, exploration 0.2", "Thompson sampling", "StateThompson"]
+    assert orders[0].index(UNIFORM) == 9
+    assert set(orders[0]) - set(orders[1]) == {"StateThompson, exact"}
 
 
 def test_seconds_bind_the_games() -> None:
@@ -311,7 +382,8 @@ def test_advice_goes_on_where_it_was_interrupted(
     first = advise(**given)
     monkeypatch.setattr(importlib.import_module("jaxbio.sweeps.execute"), "play_block", None)
     assert advise(**given).overall == first.overall
-    assert (tmp_path / "look-0-0").is_dir()
+    parts = sorted(place.name[:7] for place in tmp_path.iterdir())
+    assert parts == ["look-0-", "look-0-", "look-1-"]  # of the two, of playing at random, of both
 
 
 def test_the_problems_that_advice_is_checked_on_can_be_played() -> None:

@@ -22,6 +22,7 @@ def held(
     seed: int = 0,
     yardstick: str | None = None,
     kinds: tuple[str, ...] = ("one",),
+    **more: Any,
 ) -> Tournament:
     """A tournament with regrets [runs] from a function of a generator and the number of runs."""
     generator = np.random.default_rng(seed)
@@ -31,7 +32,7 @@ def held(
         return {name: {kind: found[kind][name] for kind in kinds} for name in names}
 
     games = [32 * 2 ** max(look - 1, 0) for look in range(looks)]
-    one = Tournament(groups, yardstick, games, level, kinds, resamples=20)
+    one = Tournament(groups, yardstick, games, level, kinds, resamples=20, **more)
     order = [*groups[0], *groups[1], *([yardstick] if yardstick else [])]
     one.hold(play, order, 1e9)
     return one
@@ -48,24 +49,48 @@ def around(means: dict[str, float]) -> Made:
 
 
 def test_the_beaten_leave_and_the_best_of_both_groups_stay() -> None:
-    """The second with states is far better than the worst without: each is judged by its group."""
+    """The second with states is far better than the worst without: each is judged by its group. It
+    stays while games are few: there is nobody else, should the best one fail after all.
+    """
     means = {"s": 10.0, "s, worse": 20.0, "n": 10.01, "n, nearly": 10.02, "n, worse": 80.0}
     one = held(around(means), (["s", "s, worse"], ["n", "n, nearly", "n, worse"]))
-    assert one.left == {"s, worse": 32, "n, worse": 32}
+    assert one.left == {"s, worse": 256, "n, worse": 32}
     assert one.names == ["s", "n", "n, nearly"]
     assert one.runs == 1024
     found = one.outcomes["one"]
     assert found.comparison.winner is None
-    assert [left.name for left in found.left] == ["s, worse", "n, worse"]
-    assert found.left[0].low < 20 < found.left[0].high
-    assert found.left[0].runs == 32
+    assert [(left.name, left.runs) for left in found.left] == [("n, worse", 32), ("s, worse", 256)]
+    assert found.left[1].low < 20 < found.left[1].high
+
+
+def test_while_games_are_few_another_kind_of_learner_stays() -> None:
+    """Two forms of "a" are far ahead, and might fail after all: then "b" is the best."""
+    means = {"a1": 10.0, "a2": 10.5, "b": 30.0, "c": 60.0}
+    one = held(around(means), ([*means], []), form_of=lambda name: name[0])
+    assert one.left["c"] == 32
+    assert one.left["b"] == 256
+    assert "a1" in one.names
+
+
+def test_an_unusual_form_is_named_where_it_is_surely_better_or_far_ahead() -> None:
+    groups, unusual = (["form", "usual"], ["n"]), frozenset({"form"})
+
+    def named(looks: int, usual: float) -> tuple[str | None, str]:
+        means = {"form": 10.0, "usual": usual, "n": 50.0}
+        one = held(around(means), groups, looks=looks, unusual=unusual)
+        return one.outcomes["one"].comparison.winner, one.outcomes["one"].named
+
+    for looks, name in ((1, "usual"), (3, "usual"), (4, "form")):  # of 32, 128 and 256 games
+        assert named(looks, 14.0) == ("form", name)
+    assert named(1, 25.0) == ("form", "form")
+    assert named(4, 10.05) == (None, "usual")  # too close to call
 
 
 def test_a_tournament_ends_when_all_is_known() -> None:
     """Who is best, and what states are worth, to within 5 % of the regret."""
     one = held(around({"s": 10.0, "n": 50.0}), (["s"], ["n"]))
     found = one.outcomes["one"]
-    assert (one.runs, found.comparison.winner, found.decided) == (32, "s", True)
+    assert (one.runs, found.comparison.winner, found.decided) == (256, "s", True)
     assert found.worth is not None
     assert found.worth.low < 10 / 50 < found.worth.high
 
@@ -159,16 +184,18 @@ class Clock:
         return self.now
 
     def play(self, names: Sequence[str], look: int, runs: int, seconds: float) -> Finals:
-        self.now += runs * self.per_game + self.first * (not self.games)
+        needed = runs * self.per_game + self.first * (not self.games)
         self.games.append(runs)
-        return {name: {"one": np.ones(runs)} for name in names}
+        self.now += needed if look == 0 else min(needed, seconds)
+        done = look == 0 or needed <= seconds
+        return {name: {"one": np.ones(runs)} for name in names} if done else {}
 
 
 @pytest.mark.parametrize(
     ("first", "per_game", "seconds", "games"),
     [
         (5.0, 0.01, 9.0, [32, 32, 64, 128]),  # compiling takes long: look 4 would end at 10.12
-        (0.0, 1.0, 45.0, [32]),  # a second one might take as long, and end at 64
+        (0.0, 1.0, 45.0, [32, 32]),  # a second one may be quick: it has 13 seconds, and is given up
         (0.0, 1.0, 100.0, [32, 32]),
         (20.0, 0.1, 45.0, [32, 32, 64]),
         (1.0, 0.0, 45.0, [32, 32, 64, 128, 256, 512]),
@@ -188,8 +215,9 @@ def test_no_look_begins_that_time_does_not_allow(
     one = Tournament((["a"], ["b"]), None, every, 0.05, ("one",))
     one.hold(clock.play, ["a", "b"], seconds)
     assert clock.games == games
-    assert one.runs == sum(games)
-    assert clock.now <= max(seconds * 4 / 3, first + 32 * per_game)
+    given_up = games == [32, 32] and seconds == 45
+    assert one.runs == (32 if given_up else sum(games))
+    assert clock.now <= max(seconds, first + 32 * per_game)
 
 
 def half_played(at: int) -> tuple[Tournament, list[int]]:
@@ -206,10 +234,11 @@ def half_played(at: int) -> tuple[Tournament, list[int]]:
     return one, asked
 
 
-def test_a_first_look_that_time_cut_short_is_the_last() -> None:
+def test_who_is_not_finished_in_the_first_look_plays_no_further() -> None:
     one, asked = half_played(0)
     assert one.unfinished == ("c",)
-    assert asked == [8]
+    assert asked == [8, 8, 16]
+    assert one.runs == 32
     assert {row.name for row in one.outcomes["one"].comparison.rows} == {"a", "b"}
 
 

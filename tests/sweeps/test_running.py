@@ -182,6 +182,19 @@ def test_nothing_is_played_after_the_time(monkeypatch: pytest.MonkeyPatch) -> No
     assert late.played == 0
 
 
+def test_a_limit_counts_compiling_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour passes after the first look at the clock."""
+    given: dict[str, Any] = {"horizon": 20, "runs": 2, "workers": 1, "progress": False}
+    for compiling in (False, True):
+        monkeypatch.setattr(workers, "time", Clock(1))
+        with workers.time_limit(60, compiling=compiling):
+            if compiling:
+                with pytest.raises(workers.OutOfTime):
+                    jb.sweep(ENV, {"a": jb.UCB1()}, {}, **given)
+            else:
+                assert jb.sweep(ENV, {"a": jb.UCB1()}, {}, **given).final_regret.size == 2
+
+
 def test_a_limit_ends_with_its_block() -> None:
     with workers.time_limit(0):
         pass

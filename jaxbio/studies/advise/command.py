@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     )
     parsing.problem(made)
     parsing.family(made, advise)
-    made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual 16")
+    made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual ones")
     spent = "to spend, compiling included"
     parsing.option(made, "--seconds", advise, spent, type=float)
     parsing.option(made, "--seed", advise, "root seed", type=int)
@@ -115,6 +115,8 @@ def as_dict(found: Advice) -> dict[str, Any]:
 
 def _outcome(one: Outcome) -> dict[str, Any]:
     return one.comparison.to_dict() | {
+        "recommended": one.named,
+        "asked for as": asked_as(one.named),
         "left early": [left._asdict() for left in one.left],
         "worth of states": None if one.worth is None else one.worth._asdict(),
         "uniform play": one.uniform,

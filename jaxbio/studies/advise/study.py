@@ -7,33 +7,41 @@ Where the family has problems with a mapping that changes, these are played too.
 
 from __future__ import annotations
 
-import math
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+import jax
 
-from jaxbio import checks, rng
+from jaxbio import checks
 from jaxbio.analysis.comparison import Comparison
 from jaxbio.environment.environment import Environment
-from jaxbio.storage.store import part
-from jaxbio.studies.advise.tournament import TWO, Finals, Outcome, Tournament
-from jaxbio.studies.contestants import UNIFORM, everybody, is_robust, looks_at_states, uniform_play
+from jaxbio.studies.advise.hall import Hall
+from jaxbio.studies.advise.tournament import ENOUGH, TWO, Outcome, Tournament
+from jaxbio.studies.contestants import (
+    QUICK,
+    UNIFORM,
+    UNUSUAL,
+    everybody,
+    is_robust,
+    looks_at_states,
+    uniform_play,
+)
 from jaxbio.studies.families import FAMILY, family_of, in_turns, problem
-from jaxbio.sweeps.sweep import sweep
-from jaxbio.sweeps.workers import OutOfTime, time_limit
 
 SECONDS = 45.0
-LOOKS = 6  # at the results; runs double from one to the next
+LOOKS = 8  # at the results; runs double from one to the next
 LEVEL = 0.05  # the probability, at most, that any look names a winner among equals
 FIRST = 32  # games of each learner before the first look
 ROUNDS = 3_200_000  # of each learner before the first look, at most, unless games are fewer than
 FEWEST = 8
+CELLS = 256  # of a mapping: with more of them a round counts for several
 STATIONARY, CHANGING = "stationary", "changing"  # the kinds of problems
-TOGETHER = 4  # learners of a wave, and of a part in the store, whatever the number of cores
+CELLS_PER_SECOND = 1.6e8  # of mappings; with more of them the likeliest winner may not finish
+ROUND = 150  # cells that a round takes the time of, besides those of its mapping
+YARDSTICK = 9  # learners play before playing at random does
 
 
 @dataclass(frozen=True)
@@ -65,13 +73,13 @@ class Advice:
 
     @property
     def recommended(self) -> str:
-        """The least mean regret while the mapping does not change, whether or not it is sure."""
-        return self.overall.best
+        """For a mapping that does not change, whether or not it is sure (see `Outcome.named`)."""
+        return self.stationary.named
 
     @property
     def recommended_if_changing(self) -> str | None:
-        """The same while it does; None where the family has no such problem."""
-        return None if self.changing is None else self.changing.comparison.best
+        """For one that does; None where the family has no such problem."""
+        return None if self.changing is None else self.changing.named
 
     @property
     def decided(self) -> bool:
@@ -101,7 +109,7 @@ def advise(
       actions, states, horizon, delays: K, S, T and the law of the delays.
       family: "utility", "random", or a function (actions, states, delays) -> Environment of the
         numbers K and S and the law of the delays.
-      learners: label -> learner (default: `everybody()`, 16 of them), the most promising first.
+      learners: label -> learner (default: `everybody()`, some twenty), the most promising first.
       seconds: to spend, compiling included; it may be late by what compiling a few learners takes.
         In the first look learners play a few at a time, and none begins when time is over: those
         that are finished by then are compared, the others are named in `unfinished`, and where
@@ -122,20 +130,32 @@ def advise(
     looks, first = checks.size("looks", looks, 1, 30), checks.size("first", first, 2)
     level = checks.probability_of_error("level", level)
     budget = checks.number("seconds", seconds, 0, open_low=True)
-    known = _checked(everybody() if learners is None else learners)
     horizon = checks.size("horizon", horizon, 1)
+    usual = learners is None
+    known = _checked(everybody(actions * states * horizon) if usual else learners)
     problems = _problems(family, actions, states, delays)
     instances = len(problems[STATIONARY])
-    few = min(first, max(FEWEST, ROUNDS // horizon))
+    work = horizon * max(1, actions * states // CELLS)
+    few = min(first, max(FEWEST, ROUNDS // work))
     units = max(min(FEWEST, first), few // instances)  # a unit is a game on every instance
     root = checks.seed(seed)
-    hall = _Hall(problems, known | uniform_play(), horizon, root, store, progress)
+    hall = Hall(problems, known | uniform_play(), horizon, root, store, progress)
     env = problems[STATIONARY][0]
     with_states = [name for name, one in known.items() if looks_at_states(one, env)]
     without = [name for name in known if name not in with_states]
     games = [units * 2 ** max(look - 1, 0) for look in range(looks)]
-    played = Tournament((with_states, without), UNIFORM, games, level, tuple(problems))
-    played.hold(hall.play, [*known, UNIFORM], budget - (time.monotonic() - begun))
+    played = Tournament(
+        (with_states, without), UNIFORM, games, level, tuple(problems),
+        form_of=lambda name: jax.tree.structure(known[name]),
+        unusual=UNUSUAL if usual else frozenset(),
+        enough=max(TWO, ENOUGH // instances),
+    )  # fmt: skip
+    order = [*known]
+    order.insert(YARDSTICK, UNIFORM)
+    cells = units * len(problems) * instances * horizon * (actions * states + ROUND)
+    if usual and cells > CELLS_PER_SECOND * budget:
+        order.sort(key=lambda name: name not in QUICK)
+    played.hold(hall.play, order, budget - (time.monotonic() - begun))
     if not played.outcomes:
         raise ValueError(hall.too_little(budget, len(known)))
     outcomes = played.outcomes
@@ -160,98 +180,11 @@ def _problems(family: Any, actions: int, states: int, delays: Any) -> dict[str, 
     return {name: [one[i] for one in both if one] for i, name in enumerate((STATIONARY, CHANGING))}
 
 
-class _Hall:
-    """Where the games are played. Of sweeps that ended before their games did: asked, played: all
-    rounds, and those that were played; seconds: of play.
-    """
-
-    def __init__(
-        self,
-        problems: Mapping[str, Sequence[Environment]],
-        known: Mapping[str, Any],
-        horizon: int,
-        root: Any,
-        store: Any,
-        progress: bool,
-    ) -> None:
-        self.problems, self.known, self.horizon = problems, known, horizon
-        self.root, self.store, self.progress = root, store, progress
-        self.seconds, self.played, self.asked = 0.0, 0, 0
-
-    def play(self, names: Sequence[str], look: int, runs: int, seconds: float) -> Finals:
-        """Those that are finished in so many seconds: name -> kind -> final regrets [runs], means
-        over the instances. In the first look a few at a time, as each is compiled first.
-        """
-        deadline = time.monotonic() + seconds
-        given: Any = {
-            "horizon": self.horizon,
-            "runs": runs,
-            "seed": rng.stream_key(self.root, look),
-            "progress": self.progress,
-        }
-        found: Finals = {}
-        for number, some in enumerate(_waves(names) if look == 0 else [names]):
-            rest = deadline - time.monotonic()
-            if rest <= 0:
-                break
-            place = part(self.store, f"look-{look}-{number}")
-            found |= self._play(list(some), rest, given | {"store": place})
-        return found
-
-    def _play(self, names: list[str], seconds: float, given: Any) -> Finals:
-        flat = [(kind, i) for kind, envs in self.problems.items() for i in range(len(envs))]
-        try:
-            with time_limit(seconds):
-                data = sweep(
-                    lambda place: self.problems[flat[place][0]][flat[place][1]],
-                    {name: self.known[name] for name in names},
-                    {"place": list(range(len(flat)))},
-                    rounds=1,
-                    keep="finals",
-                    **given,
-                )
-        except OutOfTime as late:
-            self.played, self.asked = self.played + late.played, self.asked + late.rounds
-            self.seconds += seconds  # of play: compiling is not counted
-            rows = {name: np.array([row for label, row in late.finals if label == name])
-                    for name in names}  # fmt: skip
-            finals = {name: row for name, row in rows.items() if not np.isnan(row).any()}
-        else:
-            regret = data.final_regret.transpose("learner", "place", "run")
-            finals = {name: regret.sel(learner=name).values for name in names}
-        kinds = np.array([kind for kind, _ in flat])
-        return {
-            name: {kind: values[kinds == kind].mean(axis=0) for kind in self.problems}
-            for name, values in finals.items()
-        }
-
-    def too_little(self, seconds: float, learners: int) -> str:
-        """How much time is enough, as far as that can be told."""
-        said = f"seconds={seconds:g} are too few for advice: fewer than two learners finished"
-        if not self.played:
-            return f"{said}, and nothing is known of their speed: give it more"
-        each = self.seconds * self.asked / self.played / min(TOGETHER, learners + 1)
-        return (
-            f"{said}; at this speed two take {_about(TWO * each)} seconds of play, "
-            f"and all of them {_about((learners + 1) * each)}"
-        )
-
-
-def _waves(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[i : i + TOGETHER] for i in range(0, len(names), TOGETHER))
-
-
 def _robust(outcome: Outcome, known: Mapping[str, Any]) -> str | None:
     """The least mean among those with a guarantee."""
     means = {one.name: one.mean for one in (*outcome.left, *outcome.comparison.rows)}
     safe = [name for name in means if is_robust(known[name])]
     return min(safe, key=lambda name: means[name]) if safe else None
-
-
-def _about(seconds: float) -> str:
-    """Rounded up to two digits."""
-    unit = 10.0 ** math.floor(math.log10(max(seconds, 1)) - 1)
-    return f"about {math.ceil(seconds / unit) * unit:,.10g}"
 
 
 def _checked(learners: Any) -> dict[str, Any]:

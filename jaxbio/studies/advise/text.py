@@ -13,9 +13,11 @@ ADVERSARIAL = (
     "states, such as DAda-Exp3."
 )
 THEORY = (
-    "`jaxbio theory` ranks by bounds, which hold for the worst problem of this size: it may prefer "
-    "another learner."
+    "`jaxbio theory` may name another learner: it compares bounds, which only some learners have.\n"
+    "A bound holds for the worst problem of this size; these games are of problems that are rarely "
+    "the worst."
 )
+HARDLY = 0.9  # of the regret of playing at random
 
 
 def as_text(found: Advice, family: str) -> str:
@@ -42,20 +44,36 @@ def as_text(found: Advice, family: str) -> str:
 
 def answer(title: str, one: Outcome) -> str:
     """Which learner, with which settings, how sure that is, and what states are worth."""
-    best, others = one.comparison.rows[0], one.comparison.contenders
-    spec = asked_as(best.name)
-    asked = "" if spec in (None, best.name) else f" ({spec})"
-    close = [name for name in others if name != best.name]
+    named = one.comparison[one.named]
+    least = one.comparison.rows[0]
+    spec = asked_as(named.name)
+    asked = "" if spec in (None, named.name) else f" ({spec})"
+    risky = least.name if one.few and least.name in one.unusual else None
+    close = [name for name in one.comparison.contenders if name not in (named.name, risky)]
     lines = [
-        f"{title}: run {best.name}{asked}.",
-        f"  Its regret is {best.mean:,.1f} ({best.low:,.1f} to {best.high:,.1f})"
+        f"{title}: run {named.name}{asked}.",
+        f"  Its regret is {named.mean:,.1f} ({named.low:,.1f} to {named.high:,.1f})"
         + ("." if one.uniform is None else f"; playing at random has {one.uniform:,.1f}."),
     ]
+    if risky is not None:
+        has = f"{risky} has {least.mean:,.1f}, but " if risky != named.name else ""
+        lines.append(
+            f"  {has}{one.comparison.runs} games are too few to tell how often that form fails: "
+            "more --seconds would."
+        )
+    if one.uniform is not None and named.mean >= HARDLY * one.uniform:
+        lines.append(f"  {_nothing_to_learn(one.uniform)}")
     if close:
         lines.append(f"  Too close to call: {', '.join(close)} may be as good.")
     if one.worth is not None:
         lines.append(f"  {worth(one.worth)}")
     return "\n".join(lines)
+
+
+def _nothing_to_learn(uniform: float) -> str:
+    if uniform <= 0:
+        return "On average no action is better than another: it does not matter which learner runs."
+    return "That is hardly better than playing at random: too little can be learnt in time."
 
 
 def _of_outcome(title: str, one: Outcome) -> str:
@@ -77,7 +95,8 @@ def _of_outcome(title: str, one: Outcome) -> str:
 
 def no_better(one: Outcome, uniform: float) -> list[str]:
     """Who has more than nine tenths of the regret of playing at random."""
-    return [row.name for row in (*one.comparison.rows, *one.left) if row.mean > 0.9 * uniform]
+    rows = (*one.comparison.rows, *one.left)
+    return [row.name for row in rows if row.mean > HARDLY * uniform]
 
 
 def worth(found: Worth) -> str:
@@ -88,4 +107,7 @@ def worth(found: Worth) -> str:
         return f"States save {saved:.0%} of the regret ({least:.0%} to {most:.0%}; {who})."
     if most < 0:
         return f"States cost {-saved:.0%} of the regret ({-most:.0%} to {-least:.0%}; {who})."
-    return f"It is open whether states help: they save {least:.0%} to {most:.0%} ({who})."
+    return (
+        f"It is open whether states help: with them regret is {found.low:.2f} to {found.high:.2f} "
+        f"times what it is without ({who})."
+    )
