@@ -107,9 +107,9 @@ def _losses_without_arrival(log: Log, found: Collected, roles: Roles) -> list[st
     odd = waiting & ~np.isnan(found.loss) & (found.loss != values[usual])
     first = tuple(found.rows[odd][:SHOWN].tolist())
     return [
-        f"{rows_of(int(odd.sum()))} without {roles.arrived} with another {roles.outcome} than the other "
-        f"rows without it ({named(log.unit, first, int(odd.sum()))}): they count as not come; if "
-        f"their outcomes are known, fill in {roles.arrived}"
+        f"{rows_of(int(odd.sum()))} without {roles.arrived} with another {roles.outcome} than the "
+        f"other rows without it ({named(log.unit, first, int(odd.sum()))}): they count as not "
+        f"come; if their outcomes are known, fill in {roles.arrived}"
     ]
 
 

@@ -58,5 +58,6 @@ def rows_of(count: int) -> str:
 
 def named(unit: str, first: tuple[int, ...], count: int) -> str:
     """lines 3, 7, ..."""
-    more = ", ..." * (count > len(first))
-    return f"{unit}{'s' * (count > 1)} {', '.join(map(str, first))}{more}"
+    rows = unit if count == 1 else f"{unit}s"
+    more = ", ..." if count > len(first) else ""
+    return f"{rows} {', '.join(map(str, first))}{more}"

@@ -10,6 +10,7 @@ import pandas as pd
 
 from jaxbio import checks
 from jaxbio.checks import memory
+from jaxbio.trees import set_field
 
 CAMPAIGNS = ("autumn", "bundle", "discount", "shipping", "voucher")
 BUCKETS = ("bounced", "cart", "looked", "searched")
@@ -26,6 +27,7 @@ HOURS = (30.0, 4.0, 40.0, 20.0)  # [S]
 SPREAD = 1.0
 BEGINNING = np.datetime64("2026-03-02T00:00:00.000", "ms")
 QUIET, BUSIEST = 0.1, 15.0  # traffic at night as a share of its mean; hour of the day
+LONGEST = 36_500  # days
 PART = 1_000_000  # rows that are made at a time
 
 
@@ -60,9 +62,9 @@ class Shop:
     spread = SPREAD
 
     def __post_init__(self) -> None:
-        checks.number("drift", self.drift, 0, 1)
-        checks.number("effect", self.effect, 0, 1)
-        checks.number("days", self.days, 0, 36_500, open_low=True)
+        set_field(self, "drift", checks.number("drift", self.drift, 0, 1))
+        set_field(self, "effect", checks.number("effect", self.effect, 0, 1))
+        set_field(self, "days", checks.number("days", self.days, 0, LONGEST, open_low=True))
 
     def mapping_at(self, share: float) -> np.ndarray:
         """[K, S]: the mapping when this share of the log's time is over."""
@@ -106,7 +108,7 @@ def example_parts(
     generator = np.random.default_rng(checks.integer("seed", seed, 0))
     shop = Shop(drift, effect, days)
     memory.refuse_table(f"a log of {rows:,} rows (rows)", rows, "fewer rows")
-    clicked = _clicks(generator, rows, days)
+    clicked = _clicks(generator, rows, shop.days)
     for first in range(0, rows, PART):
         yield _part(generator, shop, clicked[first : first + PART])
 

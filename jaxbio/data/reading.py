@@ -13,6 +13,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from jaxbio import checks
+from jaxbio.data.blocks import SEPARATORS
 from jaxbio.data.collecting import Collected, Roles, collect
 from jaxbio.data.doubts import doubts, refuse_hopeless
 from jaxbio.data.dropped import Counter, listed
@@ -81,18 +82,19 @@ def read_log(
     cannot be used are in `Log.dropped`.
     """
     roles = _roles(time, action, state, loss, reward, arrived, key)
-    _check_options(low, high, missing_state, timezone, time_unit, time_format, separator, decimal)
+    _check_options(low, high, time_unit, decimal)
+    _check_texts(missing_state, timezone, time_format, separator, encoding)
     most = checks.number("most_dropped", most_dropped, 0, 1)
     edges = _bins(bins)
-    opened = open_table(table, separator, decimal, checks.text("encoding", encoding))
+    opened = open_table(table, separator, decimal, encoding)
     _find_columns(opened, roles)
-    counter = Counter()
+    counter, form = Counter(), None if time_format is None else str(time_format)
     hidden = None if checks.boolean("progress", progress) else True
     with tqdm(total=opened.total, unit=opened.counts, unit_scale=True, desc=opened.title,
               disable=hidden, leave=False) as bar:  # fmt: skip
         found = collect(
             opened, roles, counter, lambda seen: bar.update(seen - bar.n),
-            numeric_states=edges is not None, missing_state=missing_state, form=time_format,
+            numeric_states=edges is not None, missing_state=missing_state, form=form,
             zone=timezone, bounds=(float(low), float(high)),
         )  # fmt: skip
     if found.read == 0:
@@ -100,7 +102,7 @@ def read_log(
     _refuse_dropped(found.read, counter, opened, most)
     settled = settle(
         found, roles, counter, row_unit=opened.unit, end=end, unit=time_unit, zone=timezone,
-        form=time_format, most=most,
+        form=form, most=most,
     )  # fmt: skip
     keep = settled.keep
     if found.keys is not None:
@@ -179,20 +181,31 @@ def _roles(
     return roles
 
 
-def _check_options(
-    low: Any, high: Any, missing_state: Any, timezone: Any, time_unit: Any, time_format: Any,
-    separator: Any, decimal: Any,
-) -> None:  # fmt: skip
+def _check_options(low: Any, high: Any, time_unit: Any, decimal: Any) -> None:
     least = checks.number("low", low)
     checks.number("high", high, least, open_low=True)
+    checks.choice("decimal", decimal, (".", ","))
+    checks.choice("time_unit", time_unit, (None, *UNITS, "number"))
+
+
+def _check_texts(
+    missing_state: Any, timezone: Any, time_format: Any, separator: Any, encoding: Any
+) -> None:
     for name, value in (("missing_state", missing_state), ("timezone", timezone),
                         ("time_format", time_format), ("separator", separator)):  # fmt: skip
         if value is not None and not checks.text(name, value).strip(" "):
             raise ValueError(f"{name} must not be empty, but got {value!r}")
     if separator is not None and (len(separator) != 1 or not separator.isascii()):
         raise ValueError(f"separator must be one letter of ASCII, but got {separator!r}")
-    checks.choice("decimal", decimal, (".", ","))
-    checks.choice("time_unit", time_unit, (None, *UNITS, "number"))
+    try:
+        fine = SEPARATORS.encode(checks.text("encoding", encoding)) == SEPARATORS.encode()
+    except (LookupError, ValueError):
+        fine = False
+    if not fine:
+        raise ValueError(
+            "encoding must be one that has the bytes of ASCII, such as 'utf-8' or 'latin-1', but "
+            f"got {checks.shown(encoding)}"
+        )
     if timezone is not None:
         try:
             ZoneInfo(timezone)

@@ -15,8 +15,8 @@ ALIKE = 5  # rows with the latest of all arrivals: a word for "never"
 
 
 class Settled(NamedTuple):
-    """time, arrived [rows]; come, keep: bool [rows]. end: of the log; after: rows that are after it.
-    zone: "UTC", or None.
+    """time, arrived [rows]; come, keep: bool [rows]. end: of the log; after: rows that are after
+    it. zone: "UTC", or None.
     """
 
     time: np.ndarray
@@ -129,7 +129,7 @@ def _given_end(
     try:
         found = as_stamps([end], form if isinstance(end, str) else None, zone)
         values, own = _dated(found.values, next(iter(found.kinds), None), unit)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # of pandas, and of a class of the user's
         raise TypeError(f"end must be a time, but got {shown(end)}") from error
     if own is None:
         raise ValueError(f"end must be a time in the form of the table's, but got {shown(end)}")

@@ -7,7 +7,9 @@ from typing import Any
 
 import jaxbio as jb
 
-NAMES = {"time": "shown", "action": "arm", "state": "seen", "loss": "cost", "arrived": "known"}
+NAMES: dict[str, Any] = {
+    "time": "shown", "action": "arm", "state": "seen", "loss": "cost", "arrived": "known"
+}  # fmt: skip
 
 
 def table(rows: int = 40, **columns: Any) -> dict[str, list[Any]]:
@@ -34,4 +36,5 @@ def changed(column: str, places: Mapping[int, Any], rows: int = 40) -> dict[str,
 
 
 def read(source: Any, **options: Any) -> jb.Log:
-    return jb.read_log(source, **(NAMES | {"progress": False} | options))
+    asked: dict[str, Any] = NAMES | {"progress": False} | options
+    return jb.read_log(source, **asked)

@@ -24,7 +24,7 @@ QUIETLY = pytest.mark.filterwarnings("ignore::jaxbio.LogWarning")
 
 
 def awkward() -> dict[str, list[Any]]:
-    """Out of order, with a label missing, an outcome too early, a loss missing, times unreadable."""
+    """Out of order, without a label or a loss, with times that cannot be or cannot be read."""
     made = table(60)
     made["cost"] = [round(0.1 + 0.013 * i, 4) for i in range(60)]
     made["shown"][5], made["shown"][6] = made["shown"][6], made["shown"][5]
@@ -199,7 +199,7 @@ MOMENTS = [
     datetime.datetime(2026, 3, 27, 0, 30) + datetime.timedelta(hours=7 * i) for i in range(40)
 ]
 AFTER = [None if i % 2 else one + datetime.timedelta(minutes=90) for i, one in enumerate(MOMENTS)]
-UTC = datetime.timezone.utc
+UTC = datetime.UTC
 
 
 def epoch(size: float) -> Callable[[datetime.datetime], Any]:
@@ -226,7 +226,8 @@ FORMS: dict[str, tuple[Callable[[datetime.datetime], Any], str | None, dict[str,
     "microseconds": (epoch(1e6), "UTC", {}),
     "nanoseconds": (lambda one: int(epoch(1)(one)) * 10**9, "UTC", {}),
     "seconds that are said": (epoch(1), "UTC", {"time_unit": "s"}),
-    "days first": (lambda one: one.strftime("%d.%m.%Y %H:%M"), None, {"time_format": "%d.%m.%Y %H:%M"}),
+    "days first": (lambda one: one.strftime("%d.%m.%Y %H:%M"), None,
+                   {"time_format": "%d.%m.%Y %H:%M"}),
     "months first": (lambda one: one.strftime("%m/%d/%y %I:%M %p"), None,
                      {"time_format": "%m/%d/%y %I:%M %p"}),
     "format with a zone": (lambda one: one.strftime("%d/%b/%Y:%H:%M:%S +0000"), "UTC",

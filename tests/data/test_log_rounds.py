@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from log_tables import read, table
 import jaxbio as jb
 
 
-def log_of(time: list[float], arrived: list[float | None], **options: object) -> jb.Log:
+def log_of(time: Sequence[float], arrived: Sequence[float | None], **options: object) -> jb.Log:
     """A log of plain numbers."""
     rows = len(time)
     columns = {
@@ -24,7 +26,7 @@ def log_of(time: list[float], arrived: list[float | None], **options: object) ->
     return read(columns, time_unit="number", **options)
 
 
-def double_loop(time: list[float], arrived: list[float | None]) -> list[int]:
+def double_loop(time: Sequence[float], arrived: Sequence[float | None]) -> list[int]:
     """By the convention: round j has seen the outcome of round i unless it is made at its arrival
     or before. Rows are in the order of their times, those of one time as they stand."""
     order = sorted(range(len(time)), key=lambda i: time[i])
@@ -79,7 +81,7 @@ times = st.integers(0, 12).map(float)
 @pytest.mark.filterwarnings("ignore::jaxbio.LogWarning")
 def test_is_what_a_double_loop_counts(rows: list[tuple[float, int | None]]) -> None:
     time = [one for one, _ in rows]
-    arrived = [None if wait is None else one + wait / 2 for one, wait in rows]
+    arrived: list[float | None] = [None if wait is None else one + wait / 2 for one, wait in rows]
     arrived[0] = time[0] + 1.5  # some outcome has come
     log = log_of(time, arrived)
     assert log.delays_in_rounds().tolist() == double_loop(time, arrived)
