@@ -3,9 +3,9 @@
     python -m benchmarks.reading [--rows 10000000] [--folder results/reading]
 
 The log of `jaxbio.example_log` is written as CSV, as the same packed with gzip, and as Parquet
-(where PyArrow is there), once: what is in the folder is used again. Each is read in a process of its
-own. Peak memory is that of the process; "imports" is what it has before anything is read. Targets:
-ten million rows of CSV within 60 seconds and 4 GiB, and their delays in rounds within 10 seconds.
+(where PyArrow is there), once: what is in the folder is used again. Each is read in a process of
+its own, whose peak memory counts ("imports" is what it has before anything is read). Targets: ten
+million rows of CSV within 60 seconds and 4 GiB, and their delays in rounds within seconds.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from benchmarks import machine, measure
 from benchmarks.memory import peak_megabytes
 
 TARGET_SECONDS, TARGET_MEGABYTES = 60, 4096
-NAMES = {
+NAMES: dict[str, Any] = {
     "time": "clicked", "action": "campaign", "state": "bucket", "reward": "bought",
     "arrived": "bought_at",
 }  # fmt: skip

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from jaxbio.data.collecting import Collected, Roles
+from jaxbio.data.collecting import Roles
 from jaxbio.data.dropped import SHOWN, named, rows_of
 from jaxbio.data.log import Log
 from jaxbio.data.repeats import suspicion
@@ -32,7 +32,7 @@ def refuse_hopeless(log: Log) -> None:
         )
 
 
-def doubts(log: Log, found: Collected, roles: Roles) -> list[str]:
+def doubts(log: Log, roles: Roles) -> list[str]:
     """Sentences, each with what to do."""
     texts = [*_without_outcomes(log), *_rare(log), *_spellings(log)]
     if log.num_states == 1:
@@ -43,8 +43,6 @@ def doubts(log: Log, found: Collected, roles: Roles) -> list[str]:
     losses = log.loss[log.come]
     if log.come.all() and losses.min() == losses.max():
         texts.append(f"every loss is {losses[0]:g}: no action is better than another")
-    if roles.arrived is not None:
-        texts += _losses_without_arrival(log, found, roles)
     texts += _ties(log)
     if roles.key is None:
         texts += suspicion(log)
@@ -95,22 +93,6 @@ def _spellings(log: Log) -> list[str]:
                 f"{role} differ in case or spaces only: {_some(twice)}; they are kept apart"
             )
     return texts
-
-
-def _losses_without_arrival(log: Log, found: Collected, roles: Roles) -> list[str]:
-    """A loss that has not come is not used; if it is not always the same, somebody has seen it."""
-    waiting = np.isnan(found.arrived)
-    values, counts = np.unique(found.loss[waiting & ~np.isnan(found.loss)], return_counts=True)
-    if len(values) < 2:
-        return []
-    usual = int(np.argmax(counts))
-    odd = waiting & ~np.isnan(found.loss) & (found.loss != values[usual])
-    first = tuple(found.rows[odd][:SHOWN].tolist())
-    return [
-        f"{rows_of(int(odd.sum()))} without {roles.arrived} with another {roles.outcome} than the "
-        f"other rows without it ({named(log.unit, first, int(odd.sum()))}): they count as not "
-        f"come; if their outcomes are known, fill in {roles.arrived}"
-    ]
 
 
 def _ties(log: Log) -> list[str]:

@@ -27,6 +27,8 @@ class Log:
     the outcome has not come. An outcome that has not come may still come, or never will: a log does
     not tell, but with `end` (until when outcomes would have been seen) it says how long each has
     been waited for.
+    absent: the loss that the table gives to outcomes that have not come, as the one of "not bought"
+    is; the most frequent one if it gives several, NaN if it gives none.
     row: int64 [rows], where each row is in the table, as `unit` counts: the "line" of a file, the
     header being line 1, or the "row" of a table, from 0.
     edges: float64 [S - 1], where states are intervals of a number: state i is below edges[i] and
@@ -45,6 +47,7 @@ class Log:
     actions: tuple[str, ...]
     states: tuple[str, ...]
     end: Any
+    absent: float
     edges: np.ndarray | None
     names: Mapping[str, str]
     unit: str

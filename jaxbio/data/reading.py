@@ -110,7 +110,7 @@ def read_log(
     _refuse_dropped(found.read, counter, opened, most, settled.after)
     log = _in_order(found, settled, keep, roles, edges, opened.unit, counter)
     refuse_hopeless(log)
-    return _with_warnings(log, [*settled.doubts, *doubts(log, found, roles)])
+    return _with_warnings(log, [*settled.doubts, *doubts(log, roles)])
 
 
 def _in_order(
@@ -141,6 +141,7 @@ def _in_order(
         actions=actions,
         states=states,
         end=settled.end,
+        absent=settled.absent,
         edges=edges,
         names=dict(roles.given()),
         unit=unit,

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxbio.checks import shown
 from jaxbio.data.collecting import Collected, Roles
-from jaxbio.data.dropped import Counter, rows_of
+from jaxbio.data.dropped import SHOWN, Counter, named, rows_of
 from jaxbio.data.times import DATE, NUMBER, ZONE, as_dates, as_stamps, unit_of
 
 ALIKE = 5  # rows with the latest of all arrivals: a word for "never"
@@ -16,7 +16,8 @@ ALIKE = 5  # rows with the latest of all arrivals: a word for "never"
 
 class Settled(NamedTuple):
     """time, arrived [rows]; come, keep: bool [rows]. end: of the log; after: rows that are after
-    it. zone: "UTC", or None.
+    it. absent: the usual loss of rows without an
+    arrival, or NaN. zone: "UTC", or None.
     """
 
     time: np.ndarray
@@ -25,6 +26,7 @@ class Settled(NamedTuple):
     keep: np.ndarray
     end: Any
     after: int
+    absent: float
     zone: str | None
     doubts: list[str]
 
@@ -72,7 +74,11 @@ def settle(
         come &= arrived <= last
         arrived = np.where(come, arrived, _nothing(time))
     doubts = [] if end is not None else _never(time, arrived, keep & come, roles)
-    return Settled(time, arrived, come, keep, last, after, "UTC" if kind == ZONE else None, doubts)
+    absent, more = _without_arrival(found, roles, row_unit)
+    doubts += more
+    return Settled(
+        time, arrived, come, keep, last, after, absent, "UTC" if kind == ZONE else None, doubts
+    )
 
 
 def _nothing(time: np.ndarray) -> Any:
@@ -138,6 +144,27 @@ def _given_end(
             f"end must be {kind} as the table's times are, but got {shown(end)} ({own})"
         )
     return values[0]
+
+
+def _without_arrival(found: Collected, roles: Roles, row_unit: str) -> tuple[float, list[str]]:
+    """The usual loss of rows without an arrival. If there are others, somebody has seen them."""
+    if roles.arrived is None:
+        return np.nan, []
+    without = np.isnan(found.arrived) & ~np.isnan(found.loss)
+    losses = found.loss[without]
+    if not losses.size:
+        return np.nan, []
+    if (losses == losses[0]).all():
+        return float(losses[0]), []
+    values, counts = np.unique(losses, return_counts=True)
+    usual = float(values[np.argmax(counts)])
+    odd = found.rows[without][losses != usual]
+    count, first = len(odd), tuple(odd[:SHOWN].tolist())
+    return usual, [
+        f"{rows_of(count)} without {roles.arrived} with another {roles.outcome} than the other "
+        f"rows without it ({named(row_unit, first, count)}): they count as not come; if their "
+        f"outcomes are known, fill in {roles.arrived}"
+    ]
 
 
 def _never(time: np.ndarray, arrived: np.ndarray, rows: np.ndarray, roles: Roles) -> list[str]:

@@ -132,6 +132,7 @@ def test_what_is_written_is_read(tmp_path: Path, recwarn: pytest.WarningsRecorde
         np.testing.assert_array_equal(log.arrived, frame.bought_at.to_numpy("M8[us]"))
         assert (log.come == (frame.bought == 1)).all()
         assert set(log.loss[log.come]) == {0.0}
+        assert log.absent == 1.0
         assert (len(log), log.dropped, log.warnings) == (5_000, {}, ())
     assert not recwarn.list
 

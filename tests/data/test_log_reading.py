@@ -83,7 +83,7 @@ def same(one: jb.Log, other: jb.Log, shift: int = 0) -> None:
         np.testing.assert_array_equal(first, second)
         assert first.dtype == second.dtype
     np.testing.assert_array_equal(one.row + shift, other.row)
-    for name in ("actions", "states", "end", "zone", "read", "names"):
+    for name in ("actions", "states", "end", "absent", "zone", "read", "names"):
         assert getattr(one, name) == getattr(other, name)
     counted = {
         reason: (found.count, tuple(row + shift for row in found.first), found.example)

@@ -320,6 +320,16 @@ def test_what_looks_wrong_is_said_and_kept(name: str) -> None:
     assert {one.filename for one in said} <= {__file__, table.__code__.co_filename}
 
 
+def test_the_loss_of_what_has_not_come_is_kept() -> None:
+    absent = dict.fromkeys(range(1, 40, 2), 1.0)
+    assert read(changed("cost", absent)).absent == 1.0
+    assert read(changed("cost", absent), loss=None, reward="cost").absent == 0.0
+    assert np.isnan(read(changed("cost", dict.fromkeys(absent))).absent)
+    assert np.isnan(read(table(), arrived=None).absent)
+    with pytest.warns(jb.LogWarning, match="2 rows without known with another cost"):
+        assert read(changed("cost", absent | {5: 0.0, 7: 0.25})).absent == 1.0
+
+
 def test_a_good_log_has_nothing_to_say(recwarn: pytest.WarningsRecorder) -> None:
     log = read(table())
     assert not recwarn.list
