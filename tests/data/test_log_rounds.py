@@ -96,3 +96,4 @@ def test_a_log_of_simulated_rounds_has_their_delays() -> None:
     arrived = [None if t + d > 500 else int(t + d) for t, d in zip(rounds, delays, strict=True)]
     log = log_of(rounds.tolist(), arrived)
     assert (log.delays_in_rounds() == np.minimum(delays, 500 - rounds)).all()
+    assert (delays[~log.come] > log.delays_in_rounds()[~log.come]).all()
