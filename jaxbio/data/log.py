@@ -109,9 +109,9 @@ class Log:
         This is jaxbio's delay d: the loss of round t is seen at the end of round t + d. Row i of
         the log is round i + 1, and decisions of the same instant are rounds in the order of the
         table. An outcome that arrives at the very instant of a decision arrives after it, so that
-        decision counts. Where the outcome has not come it is the number of all later decisions: the last
-        round ends with the log, so the true delay is longer than that, or endless. `come` tells
-        the two apart.
+        decision counts. Where the outcome has not come it is the number of all later decisions: the
+        last round ends with the log, so the true delay is longer than that, or endless. `come`
+        tells the two apart.
         """
         return rounds_waited(self.time, self.arrived)
 

@@ -87,7 +87,7 @@ def _one_by_one(series: Any, form: str | None, zone: str | None) -> Stamps:
     """Dates with a zone and dates without one, and what is neither."""
     texts = series.astype(object).reset_index(drop=True)
     empty = is_empty(texts)
-    strings = texts.where(empty, texts.map(str)).where(~empty, "")
+    strings = texts.where(empty, texts.map(lambda one: str(one).strip())).where(~empty, "")
     if form is None:
         zoned = np.fromiter((ZONED.search(one) is not None for one in strings), bool, len(strings))
         strings = strings.where(~zoned, strings.str.replace(NAMED_UTC, "Z", regex=True))

@@ -192,6 +192,23 @@ def test_dates_of_every_library_are_the_same(tmp_path: Path) -> None:
     assert (naive.zone, aware.zone) == (None, "UTC")
 
 
+def test_other_types_of_columns_are_the_same() -> None:
+    """Those of pandas that know missing values, and those of PyArrow inside of pandas."""
+    made = table() | {"cost": [i % 2 for i in range(40)]}
+    made["cost"][5] = made["arm"][6] = made["seen"][7] = None
+    frame = pd.DataFrame(made)
+    dates = frame.assign(shown=pd.to_datetime(frame.shown), known=pd.to_datetime(frame.known))
+    arrow = {
+        "arm": "string[pyarrow]", "seen": "string[pyarrow]", "cost": "int8[pyarrow]",
+        "shown": "timestamp[ms][pyarrow]", "known": "timestamp[ms][pyarrow]",
+    }  # fmt: skip
+    with pytest.warns(jb.LogWarning, match="1: no arm"):
+        expected = read(made)
+    for one in (dates.convert_dtypes(), dates.astype(arrow), dates.astype({"cost": "Int64"})):
+        with pytest.warns(jb.LogWarning, match="1: no arm"):
+            same(expected, read(one))
+
+
 # --- times
 
 NAIVE = "%Y-%m-%dT%H:%M:%S"
@@ -215,6 +232,7 @@ def iso_in(zone: str) -> Callable[[datetime.datetime], str]:
 FORMS: dict[str, tuple[Callable[[datetime.datetime], Any], str | None, dict[str, Any]]] = {
     "ISO": (lambda one: one.strftime(NAIVE), None, {}),
     "ISO with a blank": (lambda one: one.strftime("%Y-%m-%d %H:%M"), None, {}),
+    "ISO among blanks": (lambda one: f"  {one.strftime(NAIVE)} ", None, {}),
     "ISO with fractions": (lambda one: one.strftime(NAIVE) + ".000", None, {}),
     "ISO in UTC": (lambda one: one.strftime(NAIVE) + "Z", "UTC", {}),
     "named UTC": (lambda one: one.strftime("%Y-%m-%d %H:%M:%S UTC"), "UTC", {}),
