@@ -146,9 +146,7 @@ def test_every_file_gives_the_same(
 def test_every_table_gives_the_same(
     part: int, expected: jb.Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import polars
-    import pyarrow
-
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     monkeypatch.setattr(tables, "PART", part)
     frame = pd.DataFrame(awkward())
     odd = frame.set_index(np.linspace(0.0, 1.0, 60))  # an index that is not to be looked at
@@ -170,8 +168,8 @@ def test_every_table_gives_the_same(
 
 @QUIETLY
 def test_dates_of_every_library_are_the_same(tmp_path: Path) -> None:
-    import polars
-
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
     made = table()
     shown, known = (
         pd.to_datetime(pd.Series(made["shown"])),
@@ -194,7 +192,8 @@ def test_dates_of_every_library_are_the_same(tmp_path: Path) -> None:
 
 def test_other_types_of_columns_are_the_same() -> None:
     """Those of pandas that know missing values, and those of PyArrow inside of pandas."""
-    made = table() | {"cost": [i % 2 for i in range(40)]}
+    pytest.importorskip("pyarrow")
+    made: dict[str, list[Any]] = table(cost=[i % 2 for i in range(40)])
     made["cost"][5] = made["arm"][6] = made["seen"][7] = None
     frame = pd.DataFrame(made)
     dates = frame.assign(shown=pd.to_datetime(frame.shown), known=pd.to_datetime(frame.known))
