@@ -166,6 +166,13 @@ def test_every_table_gives_the_same(
         same(expected, read(one, most_dropped=0.2))
 
 
+def test_rows_of_one_reason_are_counted_over_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "PART", 7)
+    with pytest.warns(jb.LogWarning, match=r"6: no arm \(rows 3, 8, 9, 20, 30, ...\)"):
+        log = read(changed("arm", dict.fromkeys((3, 8, 9, 20, 30, 31))), most_dropped=0.2)
+    assert log.dropped["no arm"] == jb.Dropped(6, (3, 8, 9, 20, 30))
+
+
 @QUIETLY
 def test_dates_of_every_library_are_the_same(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
