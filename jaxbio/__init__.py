@@ -9,6 +9,10 @@ from jaxbio.analysis.comparison import Comparison, Row
 from jaxbio.analysis.tune import tune
 from jaxbio.analysis.tuned import Tuned
 from jaxbio.core import Arrivals, Known, Learner, Play
+from jaxbio.data.dropped import Dropped
+from jaxbio.data.example import Shop, example_log
+from jaxbio.data.log import Log
+from jaxbio.data.reading import LogWarning, read_log
 from jaxbio.engine.rollout import Record, rollout, trajectory
 from jaxbio.engine.round import Round
 from jaxbio.engine.sizing import ring_sizes
@@ -71,6 +75,7 @@ __all__ = [
     "Comparison",
     "ConstantLosses",
     "DAdaExp3",
+    "Dropped",
     "Environment",
     "Exp3",
     "FixedDelay",
@@ -81,6 +86,8 @@ __all__ = [
     "KnownLosses",
     "LaplaceDelay",
     "Learner",
+    "Log",
+    "LogWarning",
     "MetaAdaBIO",
     "MetaBIO",
     "Play",
@@ -89,6 +96,7 @@ __all__ = [
     "Result",
     "Round",
     "Row",
+    "Shop",
     "StateThompson",
     "StochasticMapping",
     "SuccessiveElimination",
@@ -105,6 +113,7 @@ __all__ = [
     "compare",
     "compare_points",
     "environment_names",
+    "example_log",
     "learner_names",
     "make_environment",
     "make_learner",
@@ -114,6 +123,7 @@ __all__ = [
     "play_beyond",
     "play_regimes",
     "pytree",
+    "read_log",
     "ring_sizes",
     "rollout",
     "sample_world",

@@ -29,6 +29,7 @@ COMMANDS = (  # in the order of the help: modules, each of which adds its comman
     "cli.sweep_file",
     "cli.tuning",
     "cli.bounds",
+    "cli.log",
     "studies.advise.command",
     "studies.phase.command",
     "studies.regimes.command",

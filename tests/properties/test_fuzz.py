@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -46,6 +47,11 @@ SEED = int(os.environ.get("JAXBIO_FUZZ_SEED", "20230715"))
 CALLS = int(os.environ.get("JAXBIO_FUZZ_CALLS", "3000"))
 LINES = CALLS // 6
 LARGE = 10**5  # from here on an accepted number of resamples would take its time
+EVENTS = {
+    "shown": [1, 2, 3, 4], "arm": list("abab"), "seen": [5, 6, 6, 5], "cost": [0, 1, 1, 0],
+    "known": [2, 3, None, 9],
+}  # fmt: skip
+COLUMNS = {"time": "shown", "action": "arm", "state": "seen", "loss": "cost", "arrived": "known"}
 
 
 class Accepted(BaseException):
@@ -205,6 +211,9 @@ def targets() -> list[Target]:
                delay=3, progress=False),
         target("check_guarantees", jb.check_guarantees, horizons=[20], progress=False),
         target("measure_rates", jb.measure_rates, progress=False),
+        target("read_log", jb.read_log, table=EVENTS, **COLUMNS, progress=False),
+        target("example_log", jb.example_log, rows=20),
+        target("Shop", jb.Shop),
     ]  # fmt: skip
     sizes = {"horizon": 20, "num_actions": 3, "num_states": 2, "delays": 3, "delta": 0.1,
              "delay": 3}  # fmt: skip
@@ -323,7 +332,11 @@ GOOD = {
     "advise": ["--actions", "3", "--states", "2", "--horizon", "20"],
     "sweep": ["grid.toml"],
     "bench": [],
-}
+    "log check": ["log.csv", *(word for role, name in COLUMNS.items() for word in
+                  (f"--{role}", name))],
+    "log example": ["out.csv", "--rows", "5"],
+}  # fmt: skip
+FILES = {"log check": {"log.csv": pd.DataFrame(EVENTS).to_csv(index=False)}}
 TOML = """
 horizon = {horizon}
 runs = {runs}
@@ -368,14 +381,29 @@ class Line(NamedTuple):
 
 
 def options_of(command: str) -> list[argparse.Action]:
-    (found,) = (a for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction))
+    parser: Any = cli.parser()
+    for word in command.split():
+        parser = kinds_of(parser)[word]
     skipped = ("help", "json", "quiet", "debug")
-    return [a for a in found.choices[command]._actions if a.dest not in skipped]
+    return [a for a in parser._actions if a.dest not in skipped]
+
+
+def kinds_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The commands of a parser, or of a group of commands; none of a command."""
+    return {
+        name: kind
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for name, kind in action.choices.items()
+    }
 
 
 def commands() -> list[str]:
-    (found,) = (a for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction))
-    return [name for name in found.choices if name != "list"]
+    """Those of a group with its name before theirs."""
+    found = []
+    for name, kind in kinds_of(cli.parser()).items():
+        found += [f"{name} {inner}" for inner in kinds_of(kind)] or [name]
+    return [name for name in found if name != "list"]
 
 
 def fuzzed_lines(seed: int, count: int) -> Iterator[Line]:
@@ -386,7 +414,8 @@ def fuzzed_lines(seed: int, count: int) -> Iterator[Line]:
         if command == "sweep" and draw.random() < 0.95:
             yield _fuzzed_file(draw)
             continue
-        words = [command, *GOOD.get(command, [])]
+        name = command.split()
+        words = [*name, *GOOD.get(command, [])]
         about = words[1:] if command == "sweep" else []  # its file is not there
         for option in draw.sample(
             options[command], min(len(options[command]), 1 + (draw.random() < 0.2))
@@ -396,9 +425,9 @@ def fuzzed_lines(seed: int, count: int) -> Iterator[Line]:
             if option.option_strings:
                 words += [option.option_strings[0], *given]
             else:
-                words = [command, *given, *words[1 + len(given) :]]
+                words = [*name, *given, *words[len(name) + len(given) :]]
         others = [option.dest for option in options[command] if len(option.dest) > 3]
-        yield Line(words, about + others, {})  # it may not fit to these
+        yield Line(words, about + others, FILES.get(command, {}))  # it may not fit to these
 
 
 def _given(draw: random.Random, option: argparse.Action) -> list[str]:

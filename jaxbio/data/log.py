@@ -1,0 +1,127 @@
+"""A log of decisions as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jaxbio.data import summary
+from jaxbio.data.dropped import Dropped
+from jaxbio.data.rounds import rounds_waited
+
+SECOND = np.timedelta64(1, "s")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Log:
+    """Decisions in the order in which they were made; `jb.read_log` makes one of a table.
+
+    action, state: int32 [rows], codes that count through `actions` and `states`, the labels.
+    loss: float64 [rows] in [0, 1], NaN where the outcome has not come.
+    time, arrived: [rows], of the decision and of the outcome: datetime64[us] (in UTC if the table's
+    dates have a time zone, see `zone`), or float64 if the table has plain numbers; NaT or NaN where
+    the outcome has not come. An outcome that has not come may still come, or never will: a log does
+    not tell, but with `end` (until when outcomes would have been seen) it says how long each has
+    been waited for.
+    absent: the loss that the table gives to outcomes that have not come, as the one of "not bought"
+    is; the most frequent one if it gives several, NaN if it gives none.
+    row: int64 [rows], where each row is in the table, as `unit` counts: the "line" of a file, the
+    header being line 1, or the "row" of a table, from 0.
+    edges: float64 [S - 1], where states are intervals of a number: state i is below edges[i] and
+    not below edges[i - 1]; None where they are labels.
+    names: what the columns of the table are called, by role. read: rows of the table. dropped:
+    reason -> `Dropped`, for rows that cannot be used. warnings: sentences on what looks wrong, and
+    is not.
+    """
+
+    action: np.ndarray
+    state: np.ndarray
+    loss: np.ndarray
+    time: np.ndarray
+    arrived: np.ndarray
+    row: np.ndarray
+    actions: tuple[str, ...]
+    states: tuple[str, ...]
+    end: Any
+    absent: float
+    edges: np.ndarray | None
+    names: Mapping[str, str]
+    unit: str
+    zone: str | None
+    read: int
+    dropped: Mapping[str, Dropped]
+    warnings: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    @property
+    def num_actions(self) -> int:
+        """K."""
+        return len(self.actions)
+
+    @property
+    def num_states(self) -> int:
+        """S."""
+        return len(self.states)
+
+    @property
+    def dated(self) -> bool:
+        """Are times dates? Otherwise they are plain numbers."""
+        return self.time.dtype.kind == "M"
+
+    @cached_property
+    def come(self) -> np.ndarray:
+        """bool [rows]: has the outcome come?"""
+        return ~np.isnan(self.loss)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """int64 [K, S]: rows by action and state."""
+        return self._by_cell(None)
+
+    @cached_property
+    def outcomes(self) -> np.ndarray:
+        """int64 [K, S]: outcomes that have come, by action and state."""
+        return self._by_cell(self.come)
+
+    def _by_cell(self, rows: np.ndarray | None) -> np.ndarray:
+        cell = self.action * np.int32(self.num_states) + self.state
+        found = np.bincount(cell if rows is None else cell[rows],
+                            minlength=self.num_actions * self.num_states)  # fmt: skip
+        return found.reshape(self.num_actions, self.num_states)
+
+    def delays(self) -> np.ndarray:
+        """float64 [rows]: from the decision to the outcome, in seconds where times are dates and in
+        the table's own unit otherwise. Where the outcome has not come: to the end of the log.
+        """
+        until = np.where(self.come, self.arrived, self.end)
+        waited = until - self.time
+        return waited / SECOND if self.dated else waited
+
+    def delays_in_rounds(self) -> np.ndarray:
+        """int64 [rows]: how many later decisions were made before the outcome was known.
+
+        This is jaxbio's delay d: the loss of round t is seen at the end of round t + d. Row i of
+        the log is round i + 1, and decisions of the same instant are rounds in the order of the
+        table. An outcome that arrives at the very instant of a decision arrives after it, so that
+        decision counts. Where the outcome has not come it is the number of all later decisions: the
+        last round ends with the log, so the true delay is longer than that, or endless. `come`
+        tells the two apart.
+        """
+        return rounds_waited(self.time, self.arrived)
+
+    def summary(self) -> str:
+        """What is in the log, in words and tables."""
+        return summary.as_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers of the summary, for JSON."""
+        return summary.as_dict(self)
+
+    def __repr__(self) -> str:
+        return summary.in_short(self)
