@@ -13,14 +13,22 @@ import xarray as xr
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.outputs import write
 from jaxbio.studies.phase.study import helpful_delays, phase_diagram
+from jaxbio.studies.phase.tuned import worth_diagram
+from jaxbio.studies.phase.tuned_text import found_in
+from jaxbio.studies.phase.words import or_none, shown
 
 PLACE = ("actions", "horizon", "states")
 
 
 def add(commands: Any) -> None:
     about = "where intermediate observations help, over states and delays"
-    example = "jaxbio phase --grid full --runs 300"
+    example = "jaxbio phase --tuned"
     made = parsing.add_study(commands, "phase", about, study, example, phase_diagram)
+    about = (
+        "the best learner with states against the best without, both tuned in every cell "
+        "(else MetaBIO and MetaAdaBIO in the form of their theorems, each against its base)"
+    )
+    made.add_argument("--tuned", action="store_true", help=about)
     made.add_argument("--grid", choices=list(GRIDS), default="small", help="of S and d")
     parsing.family(made, phase_diagram)
     parsing.option(made, "--actions", phase_diagram, "K", type=int)
@@ -43,19 +51,19 @@ GRIDS = {  # name: states, delays
 
 def study(options: Any) -> tuple[dict[str, Any], str]:
     """Play the grid, write data and figures; what is found, and as text."""
-    states, delays = GRIDS[options.grid]
     name = _name(options)
-    data = phase_diagram(
-        states,
-        delays,
-        actions=options.actions,
-        horizons=options.horizon,
-        runs=options.runs,
-        seed=options.seed,
-        family=specs.family(options.family),
-        store=options.folder / "store" / name,
-        progress=not options.quiet,
-    )
+    given = {
+        "actions": options.actions,
+        "horizons": options.horizon,
+        "runs": options.runs,
+        "seed": options.seed,
+        "family": specs.family(options.family),
+        "store": options.folder / "store" / name,
+        "progress": not options.quiet,
+    }
+    if options.tuned:
+        return found_in(worth_diagram(*GRIDS[options.grid], **given), options.folder, name)
+    data = phase_diagram(*GRIDS[options.grid], **given)
     found = {"files": _written(data, options.folder, name), "ranges": ranges(data)}
     return found, as_text(found)
 
@@ -78,7 +86,8 @@ def _name(options: Any) -> str:
     """Of the files of these very options."""
     several = ("-".join(map(str, values)) for values in (options.actions, options.horizon))
     family = [] if options.family == "utility" else [specs.family_name(options.family)]
-    return "-".join([*family, options.grid, *several, str(options.runs), str(options.seed)])
+    tuned = ["tuned"] * options.tuned
+    return "-".join([*tuned, *family, options.grid, *several, str(options.runs), str(options.seed)])
 
 
 def ranges(data: xr.Dataset) -> list[dict[str, Any]]:
@@ -88,14 +97,10 @@ def ranges(data: xr.Dataset) -> list[dict[str, Any]]:
         ends = helpful_delays(data, wrapper).transpose("reach", ..., "end")
         for place in itertools.product(*(data[name].values.tolist() for name in PLACE)):
             point = dict(zip(PLACE, place, strict=True))
-            found = {str(one.reach.values): _or_none(one.sel(point).values) for one in ends}
+            found = {str(one.reach.values): or_none(one.sel(point).values) for one in ends}
             found["helps"] = found.pop("line")
             rows.append({"wrapper": wrapper, **point, **found})
     return rows
-
-
-def _or_none(ends: np.ndarray) -> list[float] | None:
-    return None if np.isnan(ends).any() else [round(float(end), 2) for end in ends]
 
 
 def as_text(found: dict[str, Any]) -> str:
@@ -108,11 +113,7 @@ def as_text(found: dict[str, Any]) -> str:
     )
     rows = [
         f"{row['wrapper']:<12}{row['actions']:>4}{row['horizon']:>9,}{row['states']:>5}   "
-        f"{_shown(row['helps']):<20}{_shown(row['surely']):<20}{_shown(row['perhaps'])}"
+        f"{shown(row['helps']):<20}{shown(row['surely']):<20}{shown(row['perhaps'])}"
         for row in found["ranges"]
     ]
     return "\n".join([head, *rows, *found["files"]])
-
-
-def _shown(ends: list[float] | None) -> str:
-    return "none of the grid" if ends is None else f"{ends[0]:,.0f} to {ends[1]:,.0f}"

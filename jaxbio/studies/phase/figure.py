@@ -1,32 +1,21 @@
-"""The phase diagram: a heat map of regret ratios, and a line around those below 1."""
+"""The phase diagram of wrappers in the form of their theorems, each against its own base."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
-import numpy as np
 import xarray as xr
 from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
-from matplotlib.patches import Polygon
-from matplotlib.ticker import FixedLocator, NullLocator
 
-from jaxbio.figures.lines import panels, thousands
-from jaxbio.figures.style import LEARNER_COLOURS, Look, style
-from jaxbio.studies.phase.study import helpful_delays, line_of, undecided
+from jaxbio.figures.lines import panels
+from jaxbio.figures.style import Look, style
+from jaxbio.studies.phase.cells import BAR, draw_cells
 
-HELPS, HURTS = LEARNER_COLOURS["MetaBIO"], LEARNER_COLOURS["DAda-Exp3"]
-MOST = 4.0  # ratios beyond this and its inverse have the same colour
-BAR = 0.9  # inches at the right of a panel for its scale of colours
-MANY = 5  # powers of 2 on an axis; every other one is marked where there are more
-FINE = 300  # points of a line
-SHADES = 65  # of a colour scale: a PNG has room for them all, besides letters and lines
 FEW = 2  # panels that are drawn large
 PANEL = ("actions", "horizon", "wrapper")
+INSIDE = "Inside the line, regret is lower than without states. Grey: undecided at 95 %."
+BOUNDS = "Dashed: S = d, where the bounds see the change"
 
 
 def phase(data: xr.Dataset, look: Look) -> Figure:
@@ -37,10 +26,10 @@ def phase(data: xr.Dataset, look: Look) -> Figure:
     figure, axes = panels(
         [_title(data, *place) for place in places],
         look,
-        heading=f"Do intermediate observations help?{_size(data)}",
-        note=f"Mean regret relative to that of the base alone; {data.attrs['runs']} runs per cell"
-        f"{several}. Inside the line there is less of it. Grey: on which side a delay lies is not "
-        "known (95 %). Dashed: S = d, where the bounds see the change"
+        heading=f"What do states bring to learners in the form of a theorem?{size_of(data)}",
+        note="Mean regret of a learner that looks at states, with the numbers of its theorem, "
+        f"relative to that of its base without them; {data.attrs['runs']} runs per cell{several}. "
+        f"{INSIDE} {BOUNDS}"
         f"{', and MetaAdaBIO switches: before that it is its base' * _switches(data)}.",
         right=BAR,
         height=3.2 if len(places) <= FEW else 2.1,
@@ -48,11 +37,11 @@ def phase(data: xr.Dataset, look: Look) -> Figure:
     with rc_context(style(look)):
         for panel, (actions, horizon, wrapper) in zip(axes, places, strict=True):
             cells = data.sel(actions=[actions], horizon=[horizon])
-            _panel(panel, cells, str(wrapper), look)
+            draw_cells(panel, cells, str(wrapper), look, "regret : that of its base")
     return figure
 
 
-def _size(data: xr.Dataset) -> str:
+def size_of(data: xr.Dataset) -> str:
     """K and T, where they do not stand above the panels."""
     words = [f"K = {data.actions.values[0]}"] * (data.sizes["actions"] == 1)
     words += [f"T = {data.horizon.values[0]:,}"] * (data.sizes["horizon"] == 1)
@@ -69,140 +58,3 @@ def _title(data: xr.Dataset, actions: int, horizon: int, wrapper: str) -> str:
     words += [f"K = {actions}"] * (data.sizes["actions"] > 1)
     words += [f"T = {horizon:,}"] * (data.sizes["horizon"] > 1)
     return ", ".join(words)
-
-
-def _panel(axes: Axes, cells: xr.Dataset, wrapper: str, look: Look) -> None:
-    """cells: of one K and one T."""
-    delays, states = (np.asarray(cells[name], float) for name in ("delay", "states"))
-    ratio = cells.ratio.sel(wrapper=wrapper).squeeze(("actions", "horizon"))
-    borders = _edges(delays), _edges(states)
-    drawn = axes.pcolormesh(
-        *borders,
-        np.clip(ratio.transpose("states", "delay").values, 1 / MOST, MOST),
-        cmap=_colours(look),
-        norm=LogNorm(1 / MOST, MOST),
-        rasterized=True,
-    )
-    _band(axes, cells, wrapper, borders[1], look)
-    _line(axes, cells, wrapper, *borders, look)
-    first, last = max(delays[0], states[0]), min(delays[-1], states[-1])
-    if first < last:
-        both = np.geomspace(first, last, FINE) if first > 0 else np.linspace(first, last, FINE)
-        axes.plot(both, both, color=look.theme.ink, linewidth=1.5, linestyle=(0, (4, 3)))
-    _finish(axes, delays, states)
-    _scale(axes, drawn)
-
-
-def _band(axes: Axes, cells: xr.Dataset, wrapper: str, borders: np.ndarray, look: Look) -> None:
-    """Grey, row by row: the stretches of delays that are not known to help or not to help.
-
-    borders: of the rows, [states + 1].
-    """
-    place = int(cells.actions[0]), int(cells.horizon[0])
-    rows = [undecided(line_of(cells, wrapper, *place, int(states))) for states in cells.states]
-    corners = [
-        [(low, bottom), (high, bottom), (high, top), (low, top)]
-        for stretches, bottom, top in zip(rows, borders[:-1], borders[1:], strict=True)
-        for low, high in stretches
-    ]
-    axes.add_collection(
-        PolyCollection(corners, facecolors=look.theme.ink, alpha=0.3, linewidths=0, gid="band")
-    )
-
-
-def _line(
-    axes: Axes,
-    cells: xr.Dataset,
-    wrapper: str,
-    columns: np.ndarray,
-    rows: np.ndarray,
-    look: Look,
-) -> None:
-    """Around the cells in which states help, a step for each row; open ends reach the border.
-
-    columns, rows: borders of the cells, [delays + 1] and [states + 1].
-    """
-    ends = helpful_delays(cells, wrapper).sel(reach="line").squeeze(("actions", "horizon")).values
-    grid = np.asarray(cells.delay, float)
-    left = np.where(ends[:, 0] == grid[0], columns[0], ends[:, 0])
-    right = np.where(ends[:, 1] == grid[-1], columns[-1], ends[:, 1])
-    helped = np.flatnonzero(np.isfinite(left))
-    for run in np.split(helped, np.flatnonzero(np.diff(helped) > 1) + 1):
-        x = [*np.repeat(left[run], 2), *np.repeat(right[run], 2)[::-1]]
-        y = np.stack([rows[run], rows[run + 1]], axis=1).ravel()
-        axes.add_patch(
-            Polygon(
-                np.stack([x, [*y, *y[::-1]]], axis=1).reshape(-1, 2),
-                closed=True,
-                fill=False,
-                edgecolor=look.theme.ink,
-                linewidth=2,
-                joinstyle="miter",
-                gid="line",
-            )
-        )
-
-
-def _varied(values: np.ndarray) -> bool:
-    """More than one value, so that there is a distance between them?"""
-    return len(values) > 1
-
-
-def _edges(values: np.ndarray) -> np.ndarray:
-    """Borders of cells around values, halfway between them, on the scale of their axis."""
-    scaled = _scaled(values)
-    if not _varied(values):
-        return np.array([scaled[0] - 0.5, scaled[0] + 0.5])
-    middle = (scaled[1:] + scaled[:-1]) / 2
-    whole = np.concatenate([[2 * scaled[0] - middle[0]], middle, [2 * scaled[-1] - middle[-1]]])
-    return _unscaled(whole, values)
-
-
-def _scaled(values: np.ndarray) -> np.ndarray:
-    """As they stand on their axis."""
-    return np.log(values) if _widens(values) else values
-
-
-def _unscaled(places: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The inverse, on the axis of `values`."""
-    return np.exp(places) if _widens(values) else places
-
-
-def _widens(values: np.ndarray) -> bool:
-    """Does the distance between values grow along the axis? Then it is logarithmic."""
-    gaps = np.diff(values)
-    return values[0] > 0 and len(gaps) > 1 and gaps[-1] > 2 * gaps[0]
-
-
-def _finish(axes: Axes, delays: np.ndarray, states: np.ndarray) -> None:
-    axes.grid(visible=False)
-    axes.set(xlabel="delay d in rounds", ylabel="number of states S")
-    for axis, values, scale in (
-        (axes.xaxis, delays, axes.set_xscale),
-        (axes.yaxis, states, axes.set_yscale),
-    ):
-        if _widens(values):
-            scale("log", base=2)
-            low, high = np.log2(values[[0, -1]])
-            step = 1 if high - low < MANY else 2
-            powers = 2.0 ** np.arange(np.floor(high + 0.01), low - 0.01, -step)  # from the top
-            axis.set_major_locator(FixedLocator(powers.tolist()))
-            axis.set_minor_locator(NullLocator())
-    thousands(axes)
-
-
-def _scale(axes: Axes, drawn: Any) -> None:
-    """The scale of colours, right of a panel."""
-    inset = axes.inset_axes((1.03, 0, 0.04, 1))
-    bar = axes.figure.colorbar(drawn, cax=inset)
-    ticks = [1 / MOST, 1 / 2, 1, 2, MOST]
-    bar.set_ticks(ticks, labels=["≤ 1/4", "1/2", "1", "2", "≥ 4"])
-    bar.ax.yaxis.set_minor_locator(NullLocator())
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(length=0)
-
-
-def _colours(look: Look) -> LinearSegmentedColormap:
-    """From "they help" over the paper's colour to "they hurt"."""
-    ends = [HELPS, look.theme.paper, HURTS]
-    return LinearSegmentedColormap.from_list("ratio", ends, SHADES)
