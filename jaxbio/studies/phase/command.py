@@ -70,7 +70,7 @@ def study(options: Any) -> tuple[dict[str, Any], str]:
 
 def _written(data: xr.Dataset, folder: Path, name: str) -> list[str]:
     """Numbers and figures; with several sizes a figure for each wrapper, else they are too tall."""
-    from jaxbio.studies.phase.figure import phase  # matplotlib takes a while to import
+    from jaxbio.studies.phase.figures.theorem import phase  # matplotlib takes a while to import
 
     if data.sizes["actions"] * data.sizes["horizon"] == 1:
         return write(folder, name, {name: data}, "phase", partial(phase, data))

@@ -102,7 +102,7 @@ def worth_diagram(
     }
     checks.size("horizons", axes["horizon"][-1], 1, MAX_HORIZON)
     runs = checks.size("runs", runs, 2)  # one has no interval
-    training = checks.size("training", training, 1)
+    training, seed = checks.size("training", training, 1), checks.seed(seed)
     found = family_of(family)
     axes = {"mapping": list(AS_MADE if found.changing is None else MAPPINGS), **axes}
     asked = Asked(_checked(entrants() if learners is None else learners), training, runs, seed)

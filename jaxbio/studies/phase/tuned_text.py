@@ -42,7 +42,9 @@ HEAD = (f"{'S':>5}   {'helps at delays':<19}{'surely (95 %)':<19}{'perhaps':<19}
 
 def found_in(data: xr.Dataset, folder: Path, name: str) -> tuple[dict[str, Any], str]:
     """Write numbers and the figure; what is found, and as text. data: of `worth_diagram`."""
-    from jaxbio.studies.phase.tuned_figure import worth_panels  # matplotlib takes a while to import
+    from jaxbio.studies.phase.figures.tuned import (
+        worth_panels,  # matplotlib takes a while to import
+    )
 
     files = write(folder, name, {name: data}, "worth", partial(worth_panels, data))
     found = {

@@ -12,16 +12,12 @@ from matplotlib.figure import Figure
 
 from jaxbio.figures.lines import panels
 from jaxbio.figures.style import Look, style
-from jaxbio.studies.phase.cells import BAR, draw_cells
-from jaxbio.studies.phase.figure import BOUNDS, INSIDE, size_of
+from jaxbio.studies.phase.figures.cells import BAR, draw_cells
+from jaxbio.studies.phase.figures.theorem import BOUNDS, INSIDE, size_of
 from jaxbio.studies.phase.worth import as_wrappers
 
-TITLES = {"tuned": "Best, tuned", "theorem": "MetaBIO's theorem"}
-MAPPINGS = {
-    "stationary": "fixed mapping",
-    "changing": "changing mapping",
-    "as made": "mapping as made",
-}
+TITLES = {"tuned": "Tuned", "theorem": "Theorem"}
+MAPPINGS = {"stationary": "fixed mapping", "changing": "changing mapping", "as made": "as made"}
 UNRATED = " Hatched: a mean regret is not above 0, so there is no ratio; the line goes by the " \
     "difference."  # fmt: skip
 PANEL = ("actions", "horizon", "form", "mapping")
@@ -63,7 +59,9 @@ def worth_panels(data: xr.Dataset, look: Look) -> Figure:
 
 def _title(data: xr.Dataset, actions: int, horizon: int, form: str, mapping: str) -> str:
     """What sets a panel apart from the others."""
-    words = [f"{TITLES[form]}: {MAPPINGS[mapping]}"]
+    several = data.sizes["actions"] * data.sizes["horizon"] > 1
+    kind = MAPPINGS[mapping]
+    words = [TITLES[form], kind.removesuffix(" mapping") if several else kind]
     words += [f"K = {actions}"] * (data.sizes["actions"] > 1)
     words += [f"T = {horizon:,}"] * (data.sizes["horizon"] > 1)
     return ", ".join(words)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from jaxbio.figures.lines import panels
 from jaxbio.figures.style import Look, style
-from jaxbio.studies.phase.cells import BAR, draw_cells
+from jaxbio.studies.phase.figures.cells import BAR, draw_cells
 
 FEW = 2  # panels that are drawn large
 PANEL = ("actions", "horizon", "wrapper")

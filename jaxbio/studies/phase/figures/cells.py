@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.patches import Polygon
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from jaxbio.figures.lines import thousands
+from jaxbio.figures.lines import inches, thousands
 from jaxbio.figures.style import LEARNER_COLOURS, Look
 from jaxbio.studies.phase.study import helpful_delays, line_of, undecided
 
@@ -20,6 +20,7 @@ HELPS, HURTS = LEARNER_COLOURS["MetaBIO"], LEARNER_COLOURS["DAda-Exp3"]
 MOST = 4.0  # ratios beyond this and its inverse have the same colour
 BAR = 1.2  # inches at the right of a panel for its scale of colours
 MANY = 5  # powers of 2 on an axis; every other one is marked where there are more
+TICK = 0.5  # inches that the number at a tick of the x axis takes
 FINE = 300  # points of a line
 SHADES = 65  # of a colour scale: a PNG has room for them all, besides letters and lines
 
@@ -168,6 +169,8 @@ def _finish(axes: Axes, delays: np.ndarray, states: np.ndarray) -> None:
             scale("log", base=2)
             low, high = np.log2(values[[0, -1]])
             step = 1 if high - low < MANY else 2
+            if axis is axes.xaxis:
+                step = max(step, int(np.ceil((high - low + 1) * TICK / inches(axes)[0])))
             powers = 2.0 ** np.arange(np.floor(high + 0.01), low - 0.01, -step)  # from the top
             axis.set_major_locator(FixedLocator(powers.tolist()))
             axis.set_minor_locator(NullLocator())
