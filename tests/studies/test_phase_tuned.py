@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.collections import PolyCollection
-from matplotlib.patches import Polygon
 from scipy import stats
 
 import jaxbio as jb
@@ -24,9 +23,9 @@ from jaxbio.studies.contestants import looks_at_states, uniform_play, wrappers
 from jaxbio.studies.families import FAMILIES, in_turns, utility
 from jaxbio.studies.phase import command, tuned_text
 from jaxbio.studies.phase.figures.tuned import worth_panels
-from jaxbio.studies.phase.study import helpful_delays, phase_diagram
+from jaxbio.studies.phase.study import phase_diagram
 from jaxbio.studies.phase.tuned import entrants, worth_diagram
-from jaxbio.studies.phase.worth import DIFFERENCE, RATIO, as_wrappers, compared, overall
+from jaxbio.studies.phase.worth import DIFFERENCE, RATIO, compared, overall, sides
 from jaxbio.studies.practical import PRACTICAL, Practical
 
 DUELS = "jaxbio.studies.phase.duels"
@@ -270,10 +269,10 @@ def test_a_mean_regret_below_zero_has_no_ratio_and_counts_by_its_difference() ->
     np.testing.assert_array_equal(np.isnan(tuned.ratio.squeeze()), [False, True, False, True])
     found = overall(tuned.sel(mapping="changing", actions=8, horizon=100))
     assert (found.cells, found.rated, found.helps, found.hurts) == (4, 2, 2, 2)
-    line = as_wrappers(tuned).ratio.squeeze().values
-    assert (line < 1).tolist() == [False, True, True, False]
-    ends = helpful_delays(as_wrappers(tuned), "changing").squeeze().sel(reach="surely")
-    assert ends.values.tolist() == [2, 4]
+    assert sides(tuned).squeeze().values.tolist() == [1, -1, -1, 1]
+    (row,) = tuned_text.helpful_ranges(data)
+    assert (row["helps"], row["undecided"], row["hurts"]) == ([2, 4], [], [1, 8])
+    assert row["best_delay"] == 4, "the least ratio there is"
     cells = tuned_text.all_cells(data)
     assert [cell["ratio"] is None for cell in cells] == [False, True, False, True]
     assert cells[1]["difference"] == pytest.approx(-20, abs=1)
@@ -354,10 +353,21 @@ def test_the_command_plays_tuned_learners(
     monkeypatch.setattr(command, "GRIDS", {"small": ([2, 9], [3, 30])})
     monkeypatch.setattr(importlib.import_module("jaxbio.studies.phase.tuned"), "entrants",
                         lambda: LEARNERS)  # fmt: skip
-    words = ["phase", "--tuned", "--actions", "4", "--horizon", "300", "--runs", "6"]
+    words = [
+        "phase",
+        "--tuned",
+        "--actions",
+        "4",
+        "--horizon",
+        "300",
+        "--runs",
+        "6",
+        "--training",
+        "4",
+    ]
     cli.main([*words, "--folder", str(tmp_path), "--json"])
     said = capsys.readouterr()
-    assert "4 learners with 10 settings on 8 problems: 5,120 games of training, then 240 games" in (
+    assert "4 learners with 10 settings on 8 problems: 320 games of training, then 240 games" in (
         said.err
     )
     found = json.loads(said.out)
@@ -365,7 +375,7 @@ def test_the_command_plays_tuned_learners(
     assert len(found["ranges"]) == 4
     data = xr.load_dataset(next(file for file in found["files"] if file.endswith(".nc")))
     assert {Path(file).name for file in found["files"]} >= {
-        "tuned-small-4-300-6-0-worth-light.png", "tuned-small-4-300-6-0-worth-dark.png"
+        "tuned-4-small-4-300-6-0-worth-light.png", "tuned-4-small-4-300-6-0-worth-dark.png"
     }  # fmt: skip
     for cell in found["cells"]:
         place = {name: cell[name] for name in ("form", "mapping", "states", "delay")}
@@ -380,6 +390,11 @@ def test_the_command_plays_tuned_learners(
     assert "a mapping that changes, K = 4, T = 300" in text
     row = next(line for line in text.splitlines() if line.startswith("    9 "))
     assert "UCB1" in row or "DAda-Exp3" in row
+
+
+def test_training_is_for_tuned_learners(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["phase", "--training", "3"]) == 1
+    assert "--training is for --tuned, but got 3 without it" in capsys.readouterr().err
 
 
 def test_both_diagrams_have_the_same_defaults() -> None:
@@ -404,14 +419,32 @@ def test_a_cell_without_a_ratio_is_hatched_and_the_line_goes_by_its_difference(
     (path,) = hatched.get_paths()
     assert path.vertices[:, 1].min() < 2 < path.vertices[:, 1].max()  # type: ignore[operator]
     assert path.vertices[:, 0].min() < 2 < path.vertices[:, 0].max()  # type: ignore[operator]
-    (line,) = [patch for patch in axes.patches if isinstance(patch, Polygon)]
-    x, y = np.asarray(line.get_xy()).T
+    (line,) = [one for one in axes.collections if one.get_gid() == "line"]
+    x, y = np.concatenate([piece.vertices for piece in line.get_paths()]).T  # type: ignore[misc]
     assert 1 < x.min() < 2
     assert x.max() > 4
     assert (y.min(), y.max()) == (1.5, 2.5)
     note = " ".join(text.get_text() for text in figure.texts)
     assert "Hatched: a mean regret is not above 0" in note
     assert not axes.lines, "S = d has a meaning for the theorem's form only"
+
+
+def test_grey_is_what_is_not_decided_and_the_line_parts_less_from_more() -> None:
+    """A noise of 200 %: of the ratios 1.1, 0.5 and 0.9 only the second is decided."""
+    data = made_up_finals([[1.1, 0.5, 0.9], [3.0, 3.0, 3.0]], noise=200.0)
+    tuned = data.sel(form="tuned").squeeze()
+    found = sides(tuned).values
+    assert found.tolist() == [[0, -1, 0], [1, 1, 1]]
+    axes = next(axes for axes in worth_panels(data, Look()).axes if axes.get_title(loc="left"))
+    (band,) = [one for one in axes.collections if one.get_gid() == "band"]
+    grey = [path.vertices.mean(axis=0).tolist() for path in band.get_paths()]  # type: ignore[union-attr]
+    assert len(grey) == 2
+    assert all(y < 2.5 for _, y in grey)
+    (line,) = [one for one in axes.collections if one.get_gid() == "line"]
+    upright = [piece.vertices for piece in line.get_paths() if np.ptp(piece.vertices[:, 0]) == 0]  # type: ignore[index]
+    means = tuned.difference.values < 0
+    assert len(upright) == np.abs(np.diff(np.pad(means, ((0, 0), (1, 1))).astype(int))).sum()
+    assert tuned_text._stretches([2, 4, 16], [2, 4, 8, 16]) == "2 to 4, 16"
 
 
 def test_every_panel_shows_its_own_cells(diagram: xr.Dataset) -> None:
@@ -427,7 +460,7 @@ def test_every_panel_shows_its_own_cells(diagram: xr.Dataset) -> None:
         axes = drawn[title]
         mesh = next(one for one in axes.collections if not isinstance(one, PolyCollection))
         cells = diagram.ratio.sel(form=form, mapping=mapping).squeeze()
-        wanted = np.clip(cells.transpose("states", "delay"), 0.25, 4)
+        wanted = np.clip(cells.transpose("states", "delay"), 1 / 8, 8)
         np.testing.assert_allclose(np.ravel(mesh.get_array()), np.ravel(wanted))
         assert bool(len(axes.lines)) == (form == "theorem")
     bars = [axes.get_ylabel() for axes in figure.axes if not axes.get_title(loc="left")]

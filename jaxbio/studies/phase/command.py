@@ -15,7 +15,7 @@ from jaxbio.studies.outputs import write
 from jaxbio.studies.phase.study import helpful_delays, phase_diagram
 from jaxbio.studies.phase.tuned import worth_diagram
 from jaxbio.studies.phase.tuned_text import found_in
-from jaxbio.studies.phase.words import or_none, shown
+from jaxbio.studies.practical import TRAINING_RUNS
 
 PLACE = ("actions", "horizon", "states")
 
@@ -29,6 +29,8 @@ def add(commands: Any) -> None:
         "(else MetaBIO and MetaAdaBIO in the form of their theorems, each against its base)"
     )
     made.add_argument("--tuned", action="store_true", help=about)
+    about = "with --tuned: of each setting, in other worlds than those that judge"
+    parsing.option(made, "--training", worth_diagram, about, type=int)
     made.add_argument("--grid", choices=list(GRIDS), default="small", help="of S and d")
     parsing.family(made, phase_diagram)
     parsing.option(made, "--actions", phase_diagram, "K", type=int)
@@ -62,7 +64,10 @@ def study(options: Any) -> tuple[dict[str, Any], str]:
         "progress": not options.quiet,
     }
     if options.tuned:
-        return found_in(worth_diagram(*GRIDS[options.grid], **given), options.folder, name)
+        data = worth_diagram(*GRIDS[options.grid], training=options.training, **given)
+        return found_in(data, options.folder, name)
+    if options.training != TRAINING_RUNS:
+        raise ValueError(f"--training is for --tuned, but got {options.training} without it")
     data = phase_diagram(*GRIDS[options.grid], **given)
     found = {"files": _written(data, options.folder, name), "ranges": ranges(data)}
     return found, as_text(found)
@@ -86,7 +91,7 @@ def _name(options: Any) -> str:
     """Of the files of these very options."""
     several = ("-".join(map(str, values)) for values in (options.actions, options.horizon))
     family = [] if options.family == "utility" else [specs.family_name(options.family)]
-    tuned = ["tuned"] * options.tuned
+    tuned = [f"tuned-{options.training}"] * options.tuned
     return "-".join([*tuned, *family, options.grid, *several, str(options.runs), str(options.seed)])
 
 
@@ -97,10 +102,14 @@ def ranges(data: xr.Dataset) -> list[dict[str, Any]]:
         ends = helpful_delays(data, wrapper).transpose("reach", ..., "end")
         for place in itertools.product(*(data[name].values.tolist() for name in PLACE)):
             point = dict(zip(PLACE, place, strict=True))
-            found = {str(one.reach.values): or_none(one.sel(point).values) for one in ends}
+            found = {str(one.reach.values): _or_none(one.sel(point).values) for one in ends}
             found["helps"] = found.pop("line")
             rows.append({"wrapper": wrapper, **point, **found})
     return rows
+
+
+def _or_none(ends: np.ndarray) -> list[float] | None:
+    return None if np.isnan(ends).any() else [round(float(end), 2) for end in ends]
 
 
 def as_text(found: dict[str, Any]) -> str:
@@ -113,7 +122,11 @@ def as_text(found: dict[str, Any]) -> str:
     )
     rows = [
         f"{row['wrapper']:<12}{row['actions']:>4}{row['horizon']:>9,}{row['states']:>5}   "
-        f"{shown(row['helps']):<20}{shown(row['surely']):<20}{shown(row['perhaps'])}"
+        f"{_shown(row['helps']):<20}{_shown(row['surely']):<20}{_shown(row['perhaps'])}"
         for row in found["ranges"]
     ]
     return "\n".join([head, *rows, *found["files"]])
+
+
+def _shown(ends: list[float] | None) -> str:
+    return "none of the grid" if ends is None else f"{ends[0]:,.0f} to {ends[1]:,.0f}"

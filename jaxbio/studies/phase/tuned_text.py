@@ -12,18 +12,19 @@ import numpy as np
 import xarray as xr
 
 from jaxbio.studies.outputs import write
-from jaxbio.studies.phase.study import helpful_delays
 from jaxbio.studies.phase.tuned import AS_MADE, MAPPINGS
-from jaxbio.studies.phase.words import or_none, shown
 from jaxbio.studies.phase.worth import (
     DIFFERENCE,
     FORMS,
     GROUPS,
+    HELPS,
+    HURTS,
     RATIO,
     REGRET,
+    UNDECIDED,
     Worth,
-    as_wrappers,
     overall,
+    sides,
 )
 
 ON = {
@@ -36,8 +37,11 @@ WHO = {
     "theorem": ("MetaBIO in the form of its theorem", "its base without states"),
 }
 PLACE = ("mapping", "actions", "horizon")
-HEAD = (f"{'S':>5}   {'helps at delays':<19}{'surely (95 %)':<19}{'perhaps':<19}"
-        f"{'at best':<24}best with states : best without, of how many cells")  # fmt: skip
+SIDES = {"helps": HELPS, "undecided": UNDECIDED, "hurts": HURTS}
+HEAD = (
+    f"{'S':>5}   {'surely helps at d =':<27}{'undecided at d =':<27}{'surely hurts at d =':<27}"
+    f"{'at best':<24}best with states : best without, in how many cells"
+)
 
 
 def found_in(data: xr.Dataset, folder: Path, name: str) -> tuple[dict[str, Any], str]:
@@ -84,23 +88,19 @@ def in_a_sentence(form: str, mapping: str, found: Worth) -> str:
 
 
 def helpful_ranges(data: xr.Dataset) -> list[dict[str, Any]]:
-    """Of the tuned form, for every mapping, K, T and S: the delays at which states help, surely or
-    perhaps do, where they help most, and who is best in how many cells.
+    """Of the tuned form, for every mapping, K, T and S: the delays of the grid at which states
+    surely help, surely hurt, or neither is sure; where they help most; and who is best in how many
+    cells.
     """
-    tuned = data.sel(form="tuned")
-    lines, rows = as_wrappers(tuned), []
+    tuned, rows = data.sel(form="tuned"), []
     for place in _places(data, (*PLACE, "states")):
         own = tuned.sel(place)
-        point = {name: place[name] for name in (*PLACE[1:], "states")}
-        ends = helpful_delays(lines.sel(states=[place["states"]]), place["mapping"]).sel(point)
-        reach = {str(name): or_none(ends.sel(reach=name).values) for name in ends.reach.values}
-        best = int(np.argmin(lines.ratio.sel(point | {"wrapper": place["mapping"]}).values))
+        found = sides(own).values
+        best = int(np.argmin(own.ratio.fillna(np.inf).values))
         rows.append(
             {
                 **place,
-                "helps": reach["line"],
-                "surely": reach["surely"],
-                "perhaps": reach["perhaps"],
+                **{name: own.delay.values[found == side].tolist() for name, side in SIDES.items()},
                 "best_delay": int(own.delay[best]),
                 **{f"best_{name}": _number(own[name][best]) for name in RATIO},
                 "chosen": {
@@ -144,10 +144,11 @@ def _number(one: xr.DataArray) -> float | None:
 def as_text(found: dict[str, Any]) -> str:
     """The sentences, a table for each mapping, K and T, and where the files are."""
     lines = [row["sentence"] for row in found["summary"]]
+    grid = sorted({cell["delay"] for cell in found["cells"]})
     for place, rows in itertools.groupby(found["ranges"], lambda row: [row[n] for n in PLACE]):
         mapping, actions, horizon = place
-        lines += ["", f"{ON[mapping][3:]}, K = {actions}, T = {horizon:,}", HEAD]
-        lines += [_row(row) for row in rows]
+        lines += ["", f"{ON[mapping]}, K = {actions}, T = {horizon:,}:", HEAD]
+        lines += [_row(row, grid) for row in rows]
     return "\n".join([*lines, "", *found["files"]])
 
 
@@ -155,8 +156,8 @@ def _percent(ratio: float, low: float, high: float) -> str:
     return f"{100 * ratio:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
 
 
-def _row(row: dict[str, Any]) -> str:
-    reaches = "".join(f"{shown(row[name]):<19}" for name in ("helps", "surely", "perhaps"))
+def _row(row: dict[str, Any], grid: list[int]) -> str:
+    reaches = "".join(f"{_stretches(row[name], grid):<27}" for name in SIDES)
     ratio, low, high = (row[f"best_{name}"] for name in RATIO)
     best = "no ratio" if ratio is None else _percent(ratio, low, high)
     who = " : ".join(
@@ -164,3 +165,14 @@ def _row(row: dict[str, Any]) -> str:
         for group in GROUPS
     )
     return f"{row['states']:>5}   {reaches}{best + ' at ' + str(row['best_delay']):<24}{who}"
+
+
+def _stretches(delays: list[int], grid: list[int]) -> str:
+    """Those that follow each other in the grid as one."""
+    places = [grid.index(delay) for delay in delays]
+    groups = [
+        [grid[i] for _, i in group]
+        for _, group in itertools.groupby(enumerate(places), lambda pair: pair[1] - pair[0])
+    ]
+    words = [f"{g[0]:,} to {g[-1]:,}" if len(g) > 1 else f"{g[0]:,}" for g in groups]
+    return ", ".join(words) or "-"

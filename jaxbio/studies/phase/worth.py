@@ -13,6 +13,7 @@ from jaxbio.analysis.statistics import ratio_of_means, student_reach
 FORMS = ("tuned", "theorem")
 GROUPS = ("with states", "without")
 REGRET = ("regret_mean", "mean_low", "mean_high")
+HELPS, UNDECIDED, HURTS = -1, 0, 1
 RATIO = ("ratio", "low", "high")
 DIFFERENCE = ("difference", "difference_low", "difference_high")
 
@@ -66,9 +67,8 @@ def overall(data: xr.Dataset) -> Worth:
     worlds, as far as cells have the same ones.
     """
     finals = data.final_regret.transpose("group", ..., "run")
-    ratios, highs, lows = (data[name].values.ravel() for name in ("ratio", "high", "low"))
+    ratios, found = data.ratio.values.ravel(), sides(data)
     rated = np.isfinite(ratios)
-    below, above = (data[name].values.ravel() for name in ("difference_high", "difference_low"))
     mean = low = high = least = most = np.nan
     if rated.any():
         values = finals.values.reshape(len(GROUPS), len(ratios), -1)[:, rated]  # [group, cell, run]
@@ -77,23 +77,22 @@ def overall(data: xr.Dataset) -> Worth:
         reach = float(np.exp(student_reach((relative[0] - relative[1]).mean(axis=0))))
         low, high = mean / reach, mean * reach
         least, most = float(ratios[rated].min()), float(ratios[rated].max())
-    helps = np.where(rated, highs < 1, below < 0)
-    hurts = np.where(rated, lows > 1, above > 0)
-    return Worth(len(ratios), int(rated.sum()), mean, low, high, least, most,
-                 int(helps.sum()), int(hurts.sum()))  # fmt: skip
+    helps, hurts = (int((found == side).sum()) for side in (HELPS, HURTS))
+    return Worth(len(ratios), int(rated.sum()), mean, low, high, least, most, helps, hurts)
 
 
-def as_wrappers(data: xr.Dataset) -> xr.Dataset:
-    """The ratios of one form as `helpful_delays`, `line_of` and `undecided` take them, with a
-    mapping in the place of a wrapper. A cell without a ratio has a number that is on the same side
-    of 1 as its difference is of 0.
+def less(data: xr.Dataset) -> xr.DataArray:
+    """Is the mean regret less with states? bool [...]. data: of `compared`, of one form."""
+    return data.difference < 0
+
+
+def sides(data: xr.Dataset) -> xr.DataArray:
+    """HELPS or HURTS where states surely do (95 % for each cell), else UNDECIDED: [...]. By the
+    ratio, and by the difference where there is none.
 
     data: of `compared`, of one form.
     """
-    scale = np.abs(data.uniform_regret.mean("run"))
-    stands_in = {
-        name: np.exp(np.clip(data[other] / scale, -1, 1))
-        for name, other in zip(RATIO, DIFFERENCE, strict=True)
-    }
-    found = {name: data[name].fillna(own) for name, own in stands_in.items()}
-    return xr.Dataset(found).rename(mapping="wrapper")
+    rated = data.ratio.notnull()
+    helps = xr.where(rated, data.high < 1, data.difference_high < 0)
+    hurts = xr.where(rated, data.low > 1, data.difference_low > 0)
+    return hurts.astype(int) - helps.astype(int)
