@@ -105,7 +105,9 @@ def made_up(regrets: dict[str, tuple[float, float]]) -> Any:
 
     def play(problems: Any, learners: Any, axes: Any, runs: int, **_: Any) -> xr.DataArray:
         names = {one.name: label for label, one in LEARNERS.items()}
-        types = {type(jb.make_learner(name)): label for name, label in names.items()}
+        types: dict[Any, str] = {
+            type(jb.make_learner(name)): label for name, label in names.items()
+        }
         values = np.ones((len(learners), len(problems), runs))
         for i, learner in enumerate(learners.values()):
             for j in range(len(problems)):
@@ -152,7 +154,8 @@ def test_both_groups_and_the_yardstick_meet_the_same_worlds(diagram: xr.Dataset)
 
 def test_several_problems_share_one_choice() -> None:
     """Of the family drawn at random: a run's regret is the mean over its eight problems."""
-    data = worth_diagram([3], [10], **SMALL | {"family": "random", "runs": 3, "training": 2})
+    few: dict[str, Any] = SMALL | {"family": "random", "runs": 3, "training": 2}
+    data = worth_diagram([3], [10], **few)
     tuned = data.sel(form="tuned", mapping="changing").squeeze()
     assert data.attrs["problems"] == 8
     for group in ("with states", "without"):
@@ -176,7 +179,7 @@ def test_a_family_without_a_changing_form_is_played_as_it_is_made() -> None:
     def family(actions: int, states: int, delays: Any) -> jb.Environment:
         return utility(actions, states, delays)
 
-    few = SMALL | {"runs": 2, "training": 2}
+    few: dict[str, Any] = SMALL | {"runs": 2, "training": 2}
     data = worth_diagram([2], [3], family=family, **few)
     assert data.mapping.values.tolist() == ["as made"]
     found, text = tuned_text.summary(data), "On the mapping of this family, the best learner"
@@ -203,9 +206,10 @@ def test_entrants_are_practical_learners_with_no_other_settings() -> None:
 
 
 def test_ratios_and_differences_are_those_of_numpy(diagram: xr.Dataset) -> None:
-    for place in ({"states": 2, "delay": 30}, {"states": 9, "delay": 3}):
+    for states, delay in ((2, 30), (9, 3)):
         for form in ("tuned", "theorem"):
-            cell = diagram.sel(form=form, mapping="changing", **place).squeeze()
+            cell = diagram.sel(form=form, mapping="changing", states=states, delay=delay)
+            cell = cell.squeeze()
             one, other = (cell.final_regret.sel(group=g).values for g in ("with states", "without"))
             ratio = one.mean() / other.mean()
             reach = stats.t.ppf(0.975, 23) * stats.sem(one / one.mean() - other / other.mean())
@@ -323,7 +327,7 @@ def test_finished_parts_are_not_played_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Interrupted in the last learner's training, then finished, then there without playing."""
-    few = SMALL | {"runs": 4, "training": 2, "horizons": [50], "store": tmp_path}
+    few: dict[str, Any] = SMALL | {"runs": 4, "training": 2, "horizons": [50], "store": tmp_path}
     duels = importlib.import_module(DUELS)
     train, trained = duels.train, []
 
@@ -339,7 +343,8 @@ def test_finished_parts_are_not_played_again(
     assert trained == ["UCB1", "DAda-Exp3", "MetaBIO-mean"]
     monkeypatch.undo()
     first = worth_diagram([2], [3], **few)
-    xr.testing.assert_identical(first, worth_diagram([2], [3], **few | {"store": None}))
+    fresh: dict[str, Any] = few | {"store": None}
+    xr.testing.assert_identical(first, worth_diagram([2], [3], **fresh))
     monkeypatch.setattr(importlib.import_module("jaxbio.sweeps.execute"), "play_block", None)
     xr.testing.assert_identical(first, worth_diagram([2], [3], **few))
 
@@ -393,7 +398,7 @@ def test_the_command_plays_tuned_learners(
 
 
 def test_training_is_for_tuned_learners(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["phase", "--training", "3"]) == 1
+    assert cli.main(["phase", "--training", "3"]) == 2
     assert "--training is for --tuned, but got 3 without it" in capsys.readouterr().err
 
 
@@ -461,7 +466,7 @@ def test_every_panel_shows_its_own_cells(diagram: xr.Dataset) -> None:
         mesh = next(one for one in axes.collections if not isinstance(one, PolyCollection))
         cells = diagram.ratio.sel(form=form, mapping=mapping).squeeze()
         wanted = np.clip(cells.transpose("states", "delay"), 1 / 8, 8)
-        np.testing.assert_allclose(np.ravel(mesh.get_array()), np.ravel(wanted))
+        np.testing.assert_allclose(np.ravel(np.asarray(mesh.get_array(), float)), np.ravel(wanted))
         assert bool(len(axes.lines)) == (form == "theorem")
     bars = [axes.get_ylabel() for axes in figure.axes if not axes.get_title(loc="left")]
     assert all("with states : without" in label for label in bars)

@@ -21,7 +21,7 @@ TICK = 0.5  # inches that the number at a tick of the x axis takes
 FINE = 300  # points of a line
 SHADES = 65  # of a colour scale: a PNG has room for them all, besides letters and lines
 
-Box = list[tuple[float, float]]  # corners
+Box = list[tuple[Any, Any]]  # corners
 
 
 def draw_cells(

@@ -88,9 +88,6 @@ def _outline(inside: np.ndarray, columns: np.ndarray, rows: np.ndarray) -> list[
     """Pieces of a line around cells: bool [states, delays]."""
     padded = np.pad(inside, 1)
     across, along = padded[1:-1, 1:] != padded[1:-1, :-1], padded[1:, 1:-1] != padded[:-1, 1:-1]
-    upright: list[Box] = [
-        [(columns[j], rows[i]), (columns[j], rows[i + 1])] for i, j in np.argwhere(across)
-    ]
-    return upright + [
-        [(columns[j], rows[i]), (columns[j + 1], rows[i])] for i, j in np.argwhere(along)
-    ]
+    upright = [[(columns[j], rows[i]), (columns[j], rows[i + 1])] for i, j in np.argwhere(across)]
+    level = [[(columns[j], rows[i]), (columns[j + 1], rows[i])] for i, j in np.argwhere(along)]
+    return upright + level
