@@ -52,6 +52,7 @@ from jaxbio.studies.advise.study import advise
 from jaxbio.studies.beyond.study import play_beyond
 from jaxbio.studies.guarantees.study import check_guarantees
 from jaxbio.studies.phase.study import phase_diagram
+from jaxbio.studies.phase.tuned import worth_diagram
 from jaxbio.studies.rates.study import measure_rates
 from jaxbio.studies.regimes.study import play_regimes
 from jaxbio.studies.violations.study import violations
@@ -134,4 +135,5 @@ __all__ = [
     "trajectory",
     "tune",
     "violations",
+    "worth_diagram",
 ]

@@ -56,6 +56,7 @@ REGRET = "results/paper/figures/experiment-1-regret"
 FIGURES = {  # in the documentation's assets
     "experiment1.png": Shown("jaxbio reproduce 1", f"{REGRET}-light.png"),
     "experiment1-dark.png": Shown("jaxbio reproduce 1", f"{REGRET}-dark.png"),
+    "worth.png": Shown("jaxbio phase --tuned --runs 256", "-worth-light.png"),
     "phase-wide.png": Shown("jaxbio phase --grid wide --runs 300", "-phase-light.png"),
     "phase-full.png": Shown("jaxbio phase --grid full --runs 300", "-phase-light.png"),
     "phase-sizes.png": Shown(SIZES, "-phase-MetaBIO-light.png"),

@@ -120,7 +120,7 @@ def thousands(axes: Axes, which: str = "xy") -> None:
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         if name == "x" and axes.get_xscale() == "linear":
             axis.set_major_locator(
-                MaxNLocator(max(2, int(_inches(axes)[0] / 0.7)), steps=[1, 2, 2.5, 5, 10])
+                MaxNLocator(max(2, int(inches(axes)[0] / 0.7)), steps=[1, 2, 2.5, 5, 10])
             )
 
 
@@ -128,7 +128,7 @@ def ticks_at(axes: Axes, values: Sequence[float]) -> None:
     """Ticks at these values of x, or at every second, third, ... of them where room is scarce."""
     wanted = sorted(set(values))
     widths = [text_inches(f"{value:,.10g}") + 0.12 for value in wanted]
-    room = _inches(axes)[0] + widths[0] / 2 + widths[-1] / 2
+    room = inches(axes)[0] + widths[0] / 2 + widths[-1] / 2
     step = next(
         n for n in range(1, len(wanted) + 1) if sum(widths[::n]) <= room or n == len(wanted)
     )
@@ -137,7 +137,7 @@ def ticks_at(axes: Axes, values: Sequence[float]) -> None:
     thousands(axes, "x")
 
 
-def _inches(axes: Axes) -> tuple[float, float]:
+def inches(axes: Axes) -> tuple[float, float]:
     """Width and height of an axes."""
     figure = axes.get_figure()
     assert isinstance(figure, Figure)
@@ -168,7 +168,7 @@ def label_ends(axes: Axes, ends: Sequence[End], look: Look) -> None:
     ]  # fmt: skip
 
     def follow(_: Any = None) -> None:
-        width, height = (72 * inches for inches in _inches(axes))
+        width, height = (72 * length for length in inches(axes))
         to_axes = axes.transData + axes.transAxes.inverted()
         x_end = axes.get_xlim()[1]
         shares = [to_axes.transform((x_end, end.y))[1] for end in ends]

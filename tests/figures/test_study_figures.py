@@ -22,7 +22,8 @@ from jaxbio.studies.guarantees.figure import bounds_and_runs
 from jaxbio.studies.guarantees.study import TRIVIAL
 from jaxbio.studies.guarantees.theorems import GUARANTEES
 from jaxbio.studies.phase import command as phase_command
-from jaxbio.studies.phase.figure import phase
+from jaxbio.studies.phase.figures.theorem import phase
+from jaxbio.studies.phase.figures.tuned import worth_panels
 from jaxbio.studies.rates.figure import slopes
 from jaxbio.studies.rates.series import VALUES, default_series
 from jaxbio.studies.regimes.figure import delays, regimes
@@ -95,6 +96,19 @@ def made_up_phase(actions: list[int], horizons: list[int]) -> xr.Dataset:
     return xr.Dataset({name: (dims, own) for name, own in named.items()}, coordinates, about)
 
 
+def made_up_worth(actions: list[int], horizons: list[int]) -> xr.Dataset:
+    """The same ratios for both forms and mappings; two cells have none."""
+    plain = made_up_phase(actions, horizons).isel(wrapper=[0]).rename(wrapper="mapping")
+    both = plain.isel(mapping=[0, 0]).assign_coords(mapping=["stationary", "changing"])
+    ratio = both.ratio.expand_dims(form=["tuned", "theorem"]).copy()
+    ratio[0, 1, ..., 3, 2:4] = np.nan
+    named = {"ratio": ratio, "low": ratio / 1.05, "high": ratio * 1.05}
+    differences = {"difference": 0, "difference_low": -9, "difference_high": 9}
+    named |= {name: ratio.fillna(1) + shift for name, shift in differences.items()}
+    named["uniform_regret"] = both.ratio.expand_dims(run=2) + 1_000
+    return xr.Dataset(named, attrs=plain.attrs)
+
+
 def made_up_advice() -> Outcome:
     """Names with options, regrets far apart, and a tie for the first place."""
     names = ["nsd-ucrl2", "ucb1", "metaadabio-tsallis:rule=practical,delta=0.05", "metabio"]
@@ -119,6 +133,16 @@ def test_the_phase_diagram_can_be_read(look: Look, size: str) -> None:
     with rc_context(style(look)):
         figure = phase(shown, look)
         assert_readable(size, figure)
+    if not look.narrow:
+        assert figure.get_size_inches()[1] < 12, "too tall for a page"
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])
+def test_what_states_are_worth_can_be_read(look: Look) -> None:
+    with rc_context(style(look)):
+        figure = worth_panels(made_up_worth(*SIZES["one"]), look)
+        assert_readable("worth", figure)
+        assert_readable("several", worth_panels(made_up_worth([2, 32], [2_000, 20_000]), look))
     if not look.narrow:
         assert figure.get_size_inches()[1] < 12, "too tall for a page"
 

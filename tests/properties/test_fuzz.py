@@ -204,6 +204,7 @@ def targets() -> list[Target]:
         target("advise", jb.advise, actions=3, states=2, horizon=20, delays=jb.FixedDelay(3),
                progress=False),
         target("phase_diagram", jb.phase_diagram, states=[2, 3], delays=[3], progress=False),
+        target("worth_diagram", jb.worth_diagram, states=[2, 3], delays=[3], progress=False),
         target("play_regimes", jb.play_regimes, horizon=20, delay=3, progress=False),
         target("play_beyond", jb.play_beyond, horizon=20, delay=3, changes=[0, 1],
                progress=False),

@@ -19,7 +19,7 @@ from jaxbio.figures.style import Look
 from jaxbio.storage import netcdf
 from jaxbio.studies.contestants import wrappers
 from jaxbio.studies.families import drawn, utility
-from jaxbio.studies.phase.figure import phase as draw_phase
+from jaxbio.studies.phase.figures.theorem import phase as draw_phase
 from jaxbio.studies.phase.study import helpful_delays, line_of, phase_diagram, ratios, undecided
 
 # --- ratios

@@ -13,14 +13,24 @@ import xarray as xr
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.outputs import write
 from jaxbio.studies.phase.study import helpful_delays, phase_diagram
+from jaxbio.studies.phase.tuned import worth_diagram
+from jaxbio.studies.phase.tuned_text import found_in
+from jaxbio.studies.practical import TRAINING_RUNS
 
 PLACE = ("actions", "horizon", "states")
 
 
 def add(commands: Any) -> None:
     about = "where intermediate observations help, over states and delays"
-    example = "jaxbio phase --grid full --runs 300"
+    example = "jaxbio phase --tuned"
     made = parsing.add_study(commands, "phase", about, study, example, phase_diagram)
+    about = (
+        "the best learner with states against the best without, both tuned in every cell "
+        "(else MetaBIO and MetaAdaBIO in the form of their theorems, each against its base)"
+    )
+    made.add_argument("--tuned", action="store_true", help=about)
+    about = "with --tuned: of each setting, in other worlds than those that judge"
+    parsing.option(made, "--training", worth_diagram, about, type=int)
     made.add_argument("--grid", choices=list(GRIDS), default="small", help="of S and d")
     parsing.family(made, phase_diagram)
     parsing.option(made, "--actions", phase_diagram, "K", type=int)
@@ -43,26 +53,29 @@ GRIDS = {  # name: states, delays
 
 def study(options: Any) -> tuple[dict[str, Any], str]:
     """Play the grid, write data and figures; what is found, and as text."""
-    states, delays = GRIDS[options.grid]
     name = _name(options)
-    data = phase_diagram(
-        states,
-        delays,
-        actions=options.actions,
-        horizons=options.horizon,
-        runs=options.runs,
-        seed=options.seed,
-        family=specs.family(options.family),
-        store=options.folder / "store" / name,
-        progress=not options.quiet,
-    )
+    given = {
+        "actions": options.actions,
+        "horizons": options.horizon,
+        "runs": options.runs,
+        "seed": options.seed,
+        "family": specs.family(options.family),
+        "store": options.folder / "store" / name,
+        "progress": not options.quiet,
+    }
+    if options.tuned:
+        data = worth_diagram(*GRIDS[options.grid], training=options.training, **given)
+        return found_in(data, options.folder, name)
+    if options.training != TRAINING_RUNS:
+        raise ValueError(f"--training is for --tuned, but got {options.training} without it")
+    data = phase_diagram(*GRIDS[options.grid], **given)
     found = {"files": _written(data, options.folder, name), "ranges": ranges(data)}
     return found, as_text(found)
 
 
 def _written(data: xr.Dataset, folder: Path, name: str) -> list[str]:
     """Numbers and figures; with several sizes a figure for each wrapper, else they are too tall."""
-    from jaxbio.studies.phase.figure import phase  # matplotlib takes a while to import
+    from jaxbio.studies.phase.figures.theorem import phase  # matplotlib takes a while to import
 
     if data.sizes["actions"] * data.sizes["horizon"] == 1:
         return write(folder, name, {name: data}, "phase", partial(phase, data))
@@ -78,7 +91,8 @@ def _name(options: Any) -> str:
     """Of the files of these very options."""
     several = ("-".join(map(str, values)) for values in (options.actions, options.horizon))
     family = [] if options.family == "utility" else [specs.family_name(options.family)]
-    return "-".join([*family, options.grid, *several, str(options.runs), str(options.seed)])
+    tuned = [f"tuned-{options.training}"] * options.tuned
+    return "-".join([*tuned, *family, options.grid, *several, str(options.runs), str(options.seed)])
 
 
 def ranges(data: xr.Dataset) -> list[dict[str, Any]]:

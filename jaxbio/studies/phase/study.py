@@ -105,7 +105,7 @@ def phase_diagram(
                    progress=progress)  # fmt: skip
     parts = [
         play(known, axes | {"states": group}, store=part(store, f"states-{group[0]}-{group[-1]}"))
-        for group in _groups(counts)
+        for group in size_groups(counts)
     ]
     order = ("wrapper", "actions", "horizon", "states", "delay", "run")
     finals = xr.concat(parts, "states").transpose(*order)
@@ -134,7 +134,7 @@ def _builder(family: Any) -> Callable[[int, int, int, int], Environment]:
     )
 
 
-def _groups(states: Sequence[int]) -> list[list[int]]:
+def size_groups(states: Sequence[int]) -> list[list[int]]:
     """State counts whose arrays are padded to one size: a round costs what the largest costs."""
     sizes = np.searchsorted(SIZES, states).tolist()
     return [
