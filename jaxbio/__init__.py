@@ -19,6 +19,7 @@ from jaxbio.environment.delays import (
     TableDelay,
     UniformDelay,
 )
+from jaxbio.environment.empirical import EmpiricalDelay
 from jaxbio.environment.environment import Environment, sample_world
 from jaxbio.environment.instances import environment_names, make_environment
 from jaxbio.environment.losses import (
@@ -29,6 +30,7 @@ from jaxbio.environment.losses import (
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+from jaxbio.environment.windowed import WindowedDelay
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
@@ -71,6 +73,7 @@ __all__ = [
     "Comparison",
     "ConstantLosses",
     "DAdaExp3",
+    "EmpiricalDelay",
     "Environment",
     "Exp3",
     "FixedDelay",
@@ -99,6 +102,7 @@ __all__ = [
     "TsallisINF",
     "Tuned",
     "UniformDelay",
+    "WindowedDelay",
     "__version__",
     "advise",
     "check_guarantees",
