@@ -9,6 +9,7 @@ from jaxbio.analysis.comparison import Comparison, Row
 from jaxbio.analysis.tune import tune
 from jaxbio.analysis.tuned import Tuned
 from jaxbio.core import Arrivals, Known, Learner, Play
+from jaxbio.data.delays import DelayFit, fit_delays, law_by_state
 from jaxbio.engine.rollout import Record, rollout, trajectory
 from jaxbio.engine.round import Round
 from jaxbio.engine.sizing import ring_sizes
@@ -73,6 +74,7 @@ __all__ = [
     "Comparison",
     "ConstantLosses",
     "DAdaExp3",
+    "DelayFit",
     "EmpiricalDelay",
     "Environment",
     "Exp3",
@@ -109,6 +111,8 @@ __all__ = [
     "compare",
     "compare_points",
     "environment_names",
+    "fit_delays",
+    "law_by_state",
     "learner_names",
     "make_environment",
     "make_learner",

@@ -191,9 +191,9 @@ def _checked(probabilities: Any, never: Any) -> tuple[np.ndarray, np.ndarray]:
     sums = rows.sum(axis=1) + share
     wrong = np.flatnonzero(np.abs(sums - 1) > 1e-6)
     if wrong.size:
-        which = f"row {wrong[0]}" if given.ndim == 2 else "they"
+        where = f" in row {wrong[0]}" if given.ndim == 2 else ""
         raise ValueError(
-            f"probabilities and never must sum to 1, but {which} sum to {sums[wrong[0]]:.6g}"
+            f"probabilities and never must sum to 1, but they sum to {sums[wrong[0]]:.6g}{where}"
         )
     return rows, share
 

@@ -46,6 +46,12 @@ def laplace() -> jb.Environment:
     return jb.make_environment("paper-stochastic", delays=jb.LaplaceDelay(50, 25))
 
 
+def windowed() -> jb.Environment:
+    """Delays that look at states and losses, and change what is shown of a loss."""
+    law = jb.EmpiricalDelay(np.random.default_rng(0).dirichlet(np.ones(90), 3) * 0.8, never=0.2)
+    return jb.make_environment("paper-stochastic", delays=jb.WindowedDelay(law, 50, absent=0.0))
+
+
 def large() -> jb.Environment:
     """Axes beyond those that are written out; its table of states is searched."""
     return jb.make_environment("paper-utility", actions=40, states=9, delays=jb.FixedDelay(50))
@@ -84,6 +90,16 @@ CASES = {
         ring=(3999, 40),
         boxes=(1, 3, 7),  # tests/engine/test_ring.py has others
         ladder=(1, 2, 4, 8),
+        rollout=True,
+        backends=("vmap",),
+    ),
+    "ucb1, delays by state within a window": Case(
+        jb.make_learner("ucb1"),
+        windowed(),
+        (3,),
+        slots=7,
+        ring=(200, 40),
+        boxes=(1,),
         rollout=True,
         backends=("vmap",),
     ),

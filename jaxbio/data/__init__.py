@@ -1,0 +1,1 @@
+"""A user's own log of decisions: read, checked and described."""
