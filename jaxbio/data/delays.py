@@ -71,6 +71,7 @@ class DelayFit:
         conversions: of those that come, for a `WindowedDelay`, where the loss says whether anything
         comes at all: theta is then `never` (with absent=1.0), or 1 - `never` (with absent=0.0).
         """
+        checks.boolean("conversions", conversions)
         return EmpiricalDelay.from_survival(_curves([self], conversions)[0])
 
 
@@ -109,6 +110,7 @@ def fit_delays(came: Any, waiting: Any = (), *, level: float = 0.95) -> DelayFit
 
 def law_by_state(fits: Sequence[DelayFit], *, conversions: bool = False) -> EmpiricalDelay:
     """One law per state, from a fit for each; conversions: as in `DelayFit.law`."""
+    checks.boolean("conversions", conversions)
     fits = checks.several("fits", fits, "DelayFits")
     for fit in fits:
         if not isinstance(fit, DelayFit):
