@@ -8,6 +8,7 @@ from jaxbio.analysis.compare import compare, compare_points
 from jaxbio.analysis.comparison import Comparison, Row
 from jaxbio.analysis.tune import tune
 from jaxbio.analysis.tuned import Tuned
+from jaxbio.analysis.windows import sweep_windows
 from jaxbio.core import Arrivals, Known, Learner, Play
 from jaxbio.data.delays import DelayFit, fit_delays, law_by_state
 from jaxbio.engine.rollout import Record, rollout, trajectory
@@ -128,6 +129,7 @@ __all__ = [
     "simulate",
     "static",
     "sweep",
+    "sweep_windows",
     "theory",
     "trajectory",
     "tune",

@@ -189,7 +189,8 @@ def sample_world(env: Environment, seed: Any, run: int, horizon: int) -> dict[st
     check_environment(env)
     horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
     env.check(horizon)
-    entries = horizon * (env.num_actions + env.state_slots + 1)
+    late = 2 * env.state_slots if looks(env.delays) else 1  # delays, and what is shown
+    entries = horizon * (env.num_actions + env.state_slots + late)
     memory.refuse_table(f"a world of {horizon:,} rounds", entries, "a shorter horizon")
     key = rng.run_key(seed, checks.integer("run", run, 0))
     rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)

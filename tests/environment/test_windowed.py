@@ -191,20 +191,21 @@ def test_losses_that_a_learner_makes_arrive_together_find_lanes() -> None:
 # --- sweeps
 
 
-def test_a_sweep_over_windows_is_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And its points are the games that `simulate` plays."""
+def test_windows_are_swept_by_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every point is the games that `simulate` plays, and `in_time` what the law says, to about 5
+    standard errors (at least 80 rounds of a state have a conversion).
+    """
     forget_programs(monkeypatch)
-    law = jb.EmpiricalDelay(ROWS)
-
-    def problem(window: int) -> jb.Environment:
-        return world(jb.WindowedDelay(law, window))
-
-    windows = [0, 5, 39]
+    law, windows = jb.EmpiricalDelay(ROWS), [0, 5, 39]
     options: dict[str, Any] = {"horizon": HORIZON, "runs": 24, "seed": 1, "rounds": 5}
-    data = jb.sweep(problem, {"ucb1": jb.UCB1()}, {"window": windows}, **options, progress=False)
+    data = jb.sweep_windows(world(law), {"ucb1": jb.UCB1()}, windows, **options, progress=False)
     assert [one.rules for one in player._players.values()].count(GAME) == 1
     for window in windows:
-        one = play(problem(window), jb.UCB1())
+        one = play(world(jb.WindowedDelay(law, window)), jb.UCB1())
         found = data.regret.sel(learner="ucb1", window=window)
         np.testing.assert_allclose(found, one.regret, rtol=1e-6)
     assert len(np.unique(data.final_regret.mean("run"))) == len(windows)
+    shares = np.cumsum(ROWS, axis=1)[:, windows].T
+    error = np.sqrt(shares * np.maximum(0, 1 - shares) / (HORIZON * (1 - THETA)))
+    assert data.in_time.dims == ("window", "state")
+    assert np.all(np.abs(data.in_time.values - shares) <= 5 * error + 1e-9)

@@ -363,6 +363,23 @@ DELAYS |= {
         ValueError,
         "absent must be in [0, 1], but got 2.0",
     ),
+    "windows in a window": (
+        lambda: jb.sweep_windows(
+            world(delays=jb.WindowedDelay(jb.FixedDelay(3), 5)), {}, [3], horizon=9
+        ),
+        ValueError,
+        "env must have the delays of conversions, but they have a window already",
+    ),
+    "windows that do not grow": (
+        lambda: jb.sweep_windows(world(), {"a": jb.UCB1()}, [5, 5], horizon=9),
+        ValueError,
+        "windows must be increasing integers, but got [5, 5]",
+    ),
+    "windows and axes": (
+        lambda: jb.sweep_windows(world(), {}, [5], horizon=9, axes={}),
+        TypeError,
+        "sweep_windows has no option 'axes'",
+    ),
     "nothing came": (
         lambda: jb.fit_delays([], [3]),
         ValueError,

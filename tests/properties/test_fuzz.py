@@ -175,6 +175,8 @@ def targets() -> list[Target]:
         target("EmpiricalDelay.from_delays", jb.EmpiricalDelay.from_delays, delays=[1, 2],
                states=[0, 1], num_states=2),
         target("EmpiricalDelay.from_survival", jb.EmpiricalDelay.from_survival, survival=[0.5]),
+        target("sweep_windows", jb.sweep_windows, env=env, learners={"a": base}, windows=[3],
+               horizon=20, absent=1.0, runs=2, progress=False),
         target("fit_delays", jb.fit_delays, came=[1, 2], waiting=[3], level=0.9),
         target("law_by_state", jb.law_by_state, fits=[jb.fit_delays([1, 2])]),
         target("WindowedDelay", jb.WindowedDelay, law=jb.FixedDelay(3), window=5),
