@@ -88,7 +88,7 @@ def fit_delays(came: Any, waiting: Any = (), *, level: float = 0.95) -> DelayFit
       level: of the intervals.
     """
     came = _waits("came", came)
-    waiting = _waits("waiting", waiting) if np.size(waiting) else np.zeros(0, np.int32)
+    waiting = np.zeros(0, np.int32) if _is_empty(waiting) else _waits("waiting", waiting)
     level = checks.number("level", level, 0, 1, open_low=True, open_high=True)
     found = stats.ecdf(stats.CensoredData(uncensored=came, right=waiting)).sf
     with warnings.catch_warnings():
@@ -133,6 +133,11 @@ def _curves(fits: Sequence[DelayFit], conversions: bool) -> np.ndarray:
 def _survival_at(rounds: Any, at: np.ndarray, survival: np.ndarray) -> np.ndarray:
     place = np.searchsorted(at, np.asarray(rounds), side="right")
     return np.concatenate([[1.0], survival])[place]
+
+
+def _is_empty(value: Any) -> bool:
+    listed = isinstance(value, list | tuple) and len(value) == 0
+    return listed or getattr(value, "shape", None) == (0,)
 
 
 def _waits(name: str, value: Any) -> np.ndarray:
