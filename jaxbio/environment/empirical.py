@@ -54,7 +54,7 @@ class EmpiricalDelay(VaryingDelay):
         weights = np.column_stack([weights[:, : last + 1], weights[:, -1]])
         bits = max(FEWEST, (last + 1).bit_length())
         cells = np.stack([_alias_cells(row, bits) for row in weights])
-        per_state = np.ndim(probabilities) == 2
+        per_state = _axes(probabilities) == 2
         set_field(self, "never", never if per_state else float(never[0]))
         set_field(self, "cells", cells if per_state else cells[0])
         set_field(self, "last", last)
@@ -162,9 +162,9 @@ class EmpiricalDelay(VaryingDelay):
 
 def _of_numbers(name: str, value: Any) -> np.ndarray:
     """An array [d_max + 1] or [S, d_max + 1] of numbers in [0, 1] with values."""
-    axes = 1 if checks.is_single(value) or not is_concrete(value) else np.ndim(value)
+    axes = 2 if _axes(value) > 1 else 1
     words = {1: "[d_max + 1]", 2: "[S, d_max + 1]"}
-    found = checks.unit_interval(name, value, min(axes, 2), words[min(axes, 2)])
+    found = checks.unit_interval(name, value, axes, words[axes])
     if not isinstance(found, np.ndarray):
         raise TypeError(f"{name} must have values, but got a tracer: make the law outside of jit")
     if found.shape[-1] > (1 << MOST) - 2:
@@ -175,9 +175,19 @@ def _of_numbers(name: str, value: Any) -> np.ndarray:
     return found
 
 
+def _axes(value: Any) -> int:
+    """Of whatever NumPy makes an array of."""
+    try:
+        return np.ndim(value)
+    except Exception:  # of rows of different lengths, or of a class of the user's
+        return 1
+
+
 def _checked(probabilities: Any, never: Any) -> tuple[np.ndarray, np.ndarray]:
     """[rows, d_max + 1] and [rows]."""
     given = _of_numbers("probabilities", probabilities)
+    if not is_concrete(never):
+        raise TypeError("never must have a value, but got a tracer: make the law outside of jit")
     rows = np.atleast_2d(given)
     if checks.is_single(never):
         share = np.full(len(rows), checks.number("never", never, 0, 1))
