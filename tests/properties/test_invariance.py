@@ -25,10 +25,11 @@ from helpers import forget_programs, with_boxes
 
 import jaxbio as jb
 from jaxbio import rng
-from jaxbio.engine import player, sizing
+from jaxbio.engine import player
 from jaxbio.engine import round as rounds
 from jaxbio.engine.backends import native, vmap
 from jaxbio.engine.round import is_late, make_game
+from jaxbio.environment import delays as laws
 
 sim = importlib.import_module("jaxbio.sweeps.simulate")
 
@@ -371,7 +372,7 @@ def test_blocks_that_overflow_are_played_again(
         return compiled(game, *options)
 
     monkeypatch.setattr(player, "compile_player", noted)
-    monkeypatch.setattr(sizing, "LANES", 1)
+    monkeypatch.setattr(laws, "LANES", 1)
     same(expected, play(case, backend=backend), "one lane at first")
     assert {2, 4} <= set(used)
 
