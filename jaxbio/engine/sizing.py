@@ -9,6 +9,7 @@ import jax
 
 from jaxbio import checks
 from jaxbio.checks import memory
+from jaxbio.core import looks
 from jaxbio.engine import ring
 from jaxbio.environment.delays import most_together
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
@@ -84,7 +85,7 @@ def _lanes_for(delays: Any, horizon: int) -> int:
             f"up to {most} losses arrive in one round, but at most {ring.MAX_LANES} can: "
             "spread the delays, or shorten the horizon"
         )
-    return _rounded(most)
+    return _rounded(most) if delays.written_down or looks(delays) else most
 
 
 def _rounded(most: int) -> int:
