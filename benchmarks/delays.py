@@ -1,11 +1,13 @@
-"""What a round costs with delays from a table, beside the law with the same marginal.
+"""What a round costs with observed delays, beside the law with the same marginal.
 
     python -m benchmarks.delays [--learners ucb1 metabio] [--repeats 3]
 
 For d_max = 10, 1,000 and 100,000: a uniform law; a table of delays drawn from it; a table in which
 all losses of a window arrive together at its end (bursts of d_max losses in one round, or of 1,000
 where d_max is larger), whose delays are uniform too; and a shop's log: half of the losses after a
-while, the others at the end of a window. The target: every table within 1.5 times the law.
+while, the others at the end of a window. Then laws: the uniform one as an EmpiricalDelay, one of
+uneven probabilities, one for each state, and conversions within a window of half of d_max. The
+target: everything within 1.5 times the uniform law.
 """
 
 from functools import partial
@@ -34,10 +36,26 @@ def tables(longest: int, horizon: int) -> dict[str, np.ndarray]:
     }
 
 
+def observed(longest: int) -> dict[str, Any]:
+    """name -> law."""
+    import jaxbio as jb
+
+    rng = np.random.default_rng(measure.SEED)
+    even = np.full(longest + 1, 1 / (longest + 1))
+    uneven = rng.dirichlet(np.full(longest + 1, 0.3), 3)
+    return {
+        "empirical, uniform": jb.EmpiricalDelay(even),
+        "empirical, uneven": jb.EmpiricalDelay(uneven[0]),
+        "empirical, by state": jb.EmpiricalDelay(uneven),
+        "windowed uniform": jb.WindowedDelay(jb.UniformDelay(0, longest), -(-longest // 2)),
+        "windowed, by state": jb.WindowedDelay(jb.EmpiricalDelay(uneven), -(-longest // 2)),
+    }
+
+
 def main() -> None:
     parser = measure.parser(__doc__, "delays")
     parser.add_argument("--learners", nargs="+", default=["ucb1", "metabio"])
-    parser.add_argument("--runs", type=int, default=256)
+    parser.add_argument("--runs", type=int, default=256, help="with T = 20,000")
     parser.add_argument("--repeats", type=int, default=3, help="timings; the best counts")
     options: Any = parser.parse_args()
     import jaxbio as jb
@@ -49,6 +67,7 @@ def main() -> None:
             runs = max(32, options.runs * 20_000 // horizon)
             laws = {"law": jb.UniformDelay(0, longest)}
             laws |= {n: jb.TableDelay(x) for n, x in tables(longest, horizon).items()}
+            laws |= observed(longest)
             works = {
                 name: partial(measure.simulate, learner, delays, horizon=horizon, runs=runs)
                 for name, delays in laws.items()

@@ -8,7 +8,9 @@ from jaxbio.analysis.compare import compare, compare_points
 from jaxbio.analysis.comparison import Comparison, Row
 from jaxbio.analysis.tune import tune
 from jaxbio.analysis.tuned import Tuned
+from jaxbio.analysis.windows import sweep_windows
 from jaxbio.core import Arrivals, Known, Learner, Play
+from jaxbio.data.delays import DelayFit, fit_delays, law_by_state
 from jaxbio.data.dropped import Dropped
 from jaxbio.data.example import Shop, example_log
 from jaxbio.data.log import Log
@@ -23,6 +25,7 @@ from jaxbio.environment.delays import (
     TableDelay,
     UniformDelay,
 )
+from jaxbio.environment.empirical import EmpiricalDelay
 from jaxbio.environment.environment import Environment, sample_world
 from jaxbio.environment.instances import environment_names, make_environment
 from jaxbio.environment.losses import (
@@ -33,6 +36,7 @@ from jaxbio.environment.losses import (
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+from jaxbio.environment.windowed import WindowedDelay
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
@@ -76,7 +80,9 @@ __all__ = [
     "Comparison",
     "ConstantLosses",
     "DAdaExp3",
+    "DelayFit",
     "Dropped",
+    "EmpiricalDelay",
     "Environment",
     "Exp3",
     "FixedDelay",
@@ -108,6 +114,7 @@ __all__ = [
     "TsallisINF",
     "Tuned",
     "UniformDelay",
+    "WindowedDelay",
     "__version__",
     "advise",
     "check_guarantees",
@@ -115,6 +122,8 @@ __all__ = [
     "compare_points",
     "environment_names",
     "example_log",
+    "fit_delays",
+    "law_by_state",
     "learner_names",
     "make_environment",
     "make_learner",
@@ -131,6 +140,7 @@ __all__ = [
     "simulate",
     "static",
     "sweep",
+    "sweep_windows",
     "theory",
     "trajectory",
     "tune",

@@ -219,6 +219,13 @@ class Delays(Protocol):
     """How long a loss stays away.
 
     constant: the same for every round; written_down: a table `delays` [T], the same for every run.
+
+    A law that says `looks = True`, neither constant nor written down, looks at the state and the
+    loss of the round: in place of `delay` it has `reveal(key, t, state, loss)`, which returns the
+    loss that the learner is shown and the delay. What counts as regret is still `loss`. A law that
+    looks may also say `binary = True` (losses of 0 and 1 are shown as 0 or 1, which saves memory),
+    `num_states` (of how many states it knows the delays), and `together(horizon)`: the most losses
+    of older rounds that arrive in one round, as good as surely.
     """
 
     constant: bool
@@ -235,6 +242,18 @@ class Delays(Protocol):
     def check(self, horizon: int) -> None:
         """Raise where they cannot serve this horizon."""
         ...
+
+
+def looks(delays: Any) -> bool:
+    """Does this law of delays look at states and losses?"""
+    return bool(getattr(delays, "looks", False))
+
+
+def revealed(delays: Any, key: Array, t: Array, state: Array, loss: Array) -> tuple[Array, Array]:
+    """What the learner is shown of the loss of round t, and how late."""
+    if looks(delays):
+        return delays.reveal(key, t, state, loss)
+    return loss, delays.delay(key, t)
 
 
 @pytree

@@ -38,8 +38,9 @@ class World:
 
     states: Sequence[Sequence[int]]  # [T][K]: s_t(a)
     losses: Sequence[Sequence[float]]  # [T][S]: l_t(s)
-    delays: Sequence[int]  # [T]: d_t >= 0
+    delays: Sequence[Any]  # [T]: d_t >= 0, or [T][S]: that of each state
     num_states: int  # S
+    shown: Sequence[Sequence[float]] | None = None  # [T][S]: what is seen of l_t(s), if not all
 
 
 @dataclass
@@ -1214,9 +1215,7 @@ def play(
     learner = build(spec, num_actions, world.num_states, horizon)
 
     due: dict[int, list[int]] = {}  # round -> the rounds whose losses arrive at its end
-    for j in range(1, horizon + 1):
-        due.setdefault(j + int(world.delays[j - 1]), []).append(j)
-
+    shown = world.losses if world.shown is None else world.shown
     trace = Trace(
         fed_at=[None] * horizon, samples_used=[None] * horizon, estimates=[None] * horizon
     )
@@ -1235,11 +1234,13 @@ def play(
         trace.rates.append(decision.rate)
         trace.begin_counts.append(decision.begin_count)
         trace.states.append(state)
+        late = world.delays[t - 1]
+        due.setdefault(t + int(late[state] if hasattr(late, "__len__") else late), []).append(t)
 
         feedback = []
         for j in due.get(t, []):
             seen = trace.states[j - 1]
-            loss = float(world.losses[j - 1][seen])
+            loss = float(shown[j - 1][seen])
             feedback.append(Feedback(j, trace.actions[j - 1], seen, loss))
         report = learner.feed(t, feedback)
         trace.waits.append(report.wait)
@@ -1337,6 +1338,63 @@ def geometric_delays(mean: float, bits: Sequence[int]) -> list[int]:
 def uniform_delays(low: int, high: int, bits: Sequence[int]) -> list[int]:
     """Uniform on low..high: the high word of bits times the number of values."""
     return [low + ((int(b) * (high - low + 1)) >> 32) for b in bits]
+
+
+def units(probabilities: Sequence[float]) -> list[int]:
+    """How many of the 2^32 words of 32 bits belong to each outcome: their running sums, rounded."""
+    sums = cumulative(probabilities)
+    ends = [round(x / sums[-1] * 2**32) for x in sums]
+    return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def alias_table(weights: Sequence[int]) -> list[tuple[int, int]]:
+    """Walker's table: equal cells, a power of two of them and at least 128, each with what its own
+    outcome keeps of it and the outcome that has the rest. In order: outcomes with less than a cell
+    leave the rest of theirs to one with more; when that one has less than a cell left, it leaves
+    the rest of its own to the next one with more."""
+    size = 128
+    while size < len(weights):
+        size *= 2
+    whole = 2**32 // size
+    left = [*weights, *[0] * (size - len(weights))]
+    table = [(whole, i) for i in range(size)]
+    rich = [i for i in range(size) if left[i] >= whole]
+    poor = [i for i in range(size) if left[i] < whole]
+    while poor:
+        place = poor.pop(0)
+        table[place] = (left[place], rich[0])
+        left[rich[0]] -= whole - left[place]
+        if left[rich[0]] < whole:
+            poor.insert(0, rich.pop(0))
+    return table
+
+
+def empirical_delays(
+    probabilities: Sequence[float], never: float, bits: Sequence[int]
+) -> list[int]:
+    """0, 1, ... with these probabilities; 2^30 is never. The first bits of a word choose a cell."""
+    weights = units([*probabilities, never])
+    while len(weights) > 2 and weights[-2] == 0:
+        del weights[-2]
+    table = alias_table(weights)
+    whole = 2**32 // len(table)
+    delays = []
+    for b in bits:
+        cell, rest = divmod(int(b), whole)
+        kept, other = table[cell]
+        outcome = cell if rest < kept else other
+        delays.append(2**30 if outcome == len(weights) - 1 else outcome)
+    return delays
+
+
+def windowed(loss: float, delay: int, window: int, absent: float) -> tuple[float, int]:
+    """What is seen of a loss, and how late, if outcomes are waited for until a window ends: an
+    outcome in time when it comes, everything else as `absent` at the end."""
+    if loss == absent:  # nothing happens
+        return absent, window
+    if delay > window:  # too late
+        return absent, window
+    return loss, delay
 
 
 # --- regret ----------------------------------------------------------------------------------

@@ -183,6 +183,17 @@ def pair(learner: Any, method: str, returned: Any) -> tuple[Any, Any]:
     return returned[0], returned[1]
 
 
+def shown_late(delays: Any, returned: Any) -> tuple[Array, Array]:
+    """The loss that a learner is shown, and its delay, as a law of delays gives them."""
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise TypeError(
+            f"reveal of {_name(delays)} must return the loss that the learner is shown and its "
+            f"delay, but it returned {returned!r}"
+        )
+    shown = number_scalar("the loss that the delays show", returned[0])
+    return shown, integer_scalar("delay of the delays", returned[1])
+
+
 def integer_scalar(what: str, value: Any) -> Array:
     """An int32 []; a float would be cut off without a word."""
     dtype = _dtype(value)
@@ -214,8 +225,8 @@ def _generator(leaf: Any) -> Any:
     return None
 
 
-def _name(learner: Any) -> str:
-    return type(learner).__name__
+def _name(thing: Any) -> str:
+    return type(thing).__name__
 
 
 def _type(value: Any) -> str:

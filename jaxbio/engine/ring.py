@@ -228,7 +228,7 @@ def reserve(
     ring: Ring, t: Array, delay: Array, horizon: Array, depth: int, boxes: int
 ) -> tuple[Ring, Place]:
     """Count round t's play where it arrives, in round t + delay, and empty the slot of round t.
-    Nothing of this depends on what is played.
+    Nothing of this depends on what is played, unless the delay looks at it.
 
     A delay of 0 leaves nothing to wait for. What arrives after the horizon is not counted (it may
     lie about in a slot). A delay past the end of the ring is such a case (see `depth_for`); where

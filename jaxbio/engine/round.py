@@ -14,7 +14,16 @@ import numpy as np
 from jax import lax
 
 from jaxbio import checks, rng
-from jaxbio.core import Array, Arrivals, Known, Play, draws_of, facts_of, ignores_empty_lanes
+from jaxbio.core import (
+    Array,
+    Arrivals,
+    Known,
+    Play,
+    draws_of,
+    facts_of,
+    ignores_empty_lanes,
+    looks,
+)
 from jaxbio.engine import protocol, ring
 from jaxbio.engine.marks import most_of_block
 from jaxbio.engine.sizing import is_known, longest_of
@@ -67,7 +76,9 @@ class Carry(NamedTuple):
 class Round(NamedTuple):
     """One round as it was played: scalars, or [T] each in a trajectory.
 
-    ticket: as it was filed, with what the learner decided at the end of the round.
+    loss: what counts; shown: what the learner is shown of it when it arrives, the same unless the
+    delays change it (`WindowedDelay`). ticket: as it was filed, with what the learner decided at
+    the end of the round.
     """
 
     action: Array
@@ -75,6 +86,7 @@ class Round(NamedTuple):
     loss: Array
     delay: Array
     ticket: Any
+    shown: Array
 
 
 @pytree
@@ -116,7 +128,9 @@ class Game:
 
     @property
     def codec(self) -> ring.Codec:
-        known, binary = self.known, getattr(self.env.losses, "binary", False)
+        env, known = self.env, self.known
+        binary = getattr(env.losses, "binary", False)
+        binary = binary and (not looks(env.delays) or getattr(env.delays, "binary", False))
         return ring.codec(self.template, known.num_actions, known.state_slots, binary)
 
 
@@ -179,13 +193,14 @@ def begin(game: Game) -> Carry:
 
 
 class Acted(NamedTuple):
-    """The first half of a round: scalars."""
+    """The first half of a round: scalars. loss: what counts; shown: what the learner will see."""
 
     action: Array
     ticket: Any
     state: Array
     loss: Array
     delay: Array
+    shown: Array
 
 
 def delay_of(game: Game, key: Array, t: Array) -> Array:
@@ -204,7 +219,12 @@ def act(game: Game, key: Array, t: Array, state: Any) -> Acted:
     state = protocol.integer_scalar("state of the mapping", env.state(key, t, action))
     loss = env.losses.loss(key, t, state, u_loss)
     loss = protocol.number_scalar("loss of the losses", loss)
-    return Acted(action, ticket, state, loss, delay_of(game, key, t))
+    if looks(env.delays):
+        revealed = env.delays.reveal(key, t, state, loss)
+        shown, delay = protocol.shown_late(env.delays, revealed)
+    else:
+        shown, delay = loss, delay_of(game, key, t)
+    return Acted(action, ticket, state, loss, delay, shown)
 
 
 def learn(
@@ -215,7 +235,7 @@ def learn(
     row, due = ring.read(slots, t, number, game.known.ring_depth, boxes, lanes)
     arriving = ring.arrivals(row, due, game.codec, blank=not ignores_empty_lanes(game.learner))
     at_once = jnp.bool_(False) if game.late else acted.delay == 0
-    play = Play(acted.action, acted.state, jnp.where(at_once, acted.loss, 0), acted.ticket)
+    play = Play(acted.action, acted.state, jnp.where(at_once, acted.shown, 0), acted.ticket)
     mine, every = protocol.restored(game.types, state), _with_own(arriving, play, at_once)
     returned = game.learner.learn(mine, t, play, every)
     learned, ticket = protocol.pair(game.learner, "learn", returned)
@@ -261,20 +281,22 @@ def close(
 
 def step(game: Game, key: Array, t: Array, carry: Carry) -> tuple[Carry, Round]:
     """Round t of one run."""
-    slots, place, depth = carry.ring, None, game.known.ring_depth
-    number = None
-    if not game.env.delays.constant:
+    delays, depth, boxes = game.env.delays, game.known.ring_depth, min(game.boxes, game.lanes)
+    slots, place, number = carry.ring, None, None
+    if not (delays.constant or looks(delays)):
         # Long before the play is filed: a processor fetches what it needs for that in the meantime.
-        delay, boxes = delay_of(game, key, t), min(game.boxes, game.lanes)
+        delay = delay_of(game, key, t)
         number = ring.number_due(slots, t, delay, depth)
         slots, place = ring.reserve(slots, t, delay, game.known.horizon, depth, boxes)
     acted = act(game, key, t, carry.learner)
     if number is None:
         number = ring.number_due(slots, t, acted.delay, depth)
+        if looks(delays):
+            slots, place = ring.reserve(slots, t, acted.delay, game.known.horizon, depth, boxes)
     learned, ticket = _learn_what_arrives(game, t, carry._replace(ring=slots), acted, number)
-    packed = game.codec.pack(Play(acted.action, acted.state, acted.loss, ticket))
+    packed = game.codec.pack(Play(acted.action, acted.state, acted.shown, ticket))
     slots = ring.file(slots, packed, place or ring.only_place(t, acted.delay, depth))
-    played = Round(acted.action, acted.state, acted.loss, acted.delay, ticket)
+    played = Round(acted.action, acted.state, acted.loss, acted.delay, ticket, acted.shown)
     return close(game, t, carry, acted, learned, slots, number), played
 
 

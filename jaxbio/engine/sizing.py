@@ -1,4 +1,4 @@
-"""How large the ring must be: known before the game, as delays do not depend on what is played."""
+"""How large the ring must be: known before the game."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from jaxbio import checks
 from jaxbio.checks import memory
+from jaxbio.core import looks
 from jaxbio.engine import ring
+from jaxbio.environment.delays import most_together
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 from jaxbio.ops import wrapping
-from jaxbio.trees import host, is_concrete
+from jaxbio.trees import is_concrete
 
-# Independent delays of one law bring one loss a round on average, so their number in a round has
-# lighter tails than Poisson(1) (Hoeffding 1956): a round needs more lanes with probability 1.1e-15.
-LANES = 16
 MOST_BOXES = 8  # of a slot (`round.BOXES` and fewer)
 
 
@@ -25,8 +23,8 @@ def ring_sizes(env: Environment, horizon: int) -> tuple[int, int]:
     """(ring depth, lanes) for the games of an environment.
 
     Where every delay is the same one loss arrives a round; a table of delays is counted; random
-    delays get 16 lanes. Delays that crowd more than that raise a flag, and `simulate` plays the
-    block again with twice as many.
+    delays get 16 lanes, or what a law that looks at states and losses says. Delays that crowd more
+    than that raise a flag, and `simulate` plays the block again with twice as many.
     """
     check_environment(env)
     return sizes_for(env.delays, checks.size("horizon", horizon, 1))
@@ -39,10 +37,7 @@ def sizes_for(delays: Any, horizon: int) -> tuple[int, int]:
             "the sizes of the ring cannot be read off traced delays: "
             "pass ring_depth=... and lanes=... to rollout"
         )
-    depth, lanes = ring.depth_for(longest_of(delays), horizon), 1
-    if not delays.constant:
-        counted = delays.written_down
-        lanes = _rounded(_most_together(delays, horizon)) if counted else LANES
+    depth, lanes = ring.depth_for(longest_of(delays), horizon), _lanes_for(delays, horizon)
     places = depth * min(lanes, MOST_BOXES) + 1
     if places > checks.MOST:  # places have numbers of 32 bits
         raise memory.TooLargeError(
@@ -82,17 +77,15 @@ def longest_of(delays: Any) -> int:
     return checks.size(f"longest() of {type(delays).__name__}", found, 0)
 
 
-def _most_together(delays: Any, horizon: int) -> int:
-    """The most losses of older rounds that arrive in one round, of delays that are written down."""
-    late = host(delays.delays)[:horizon].astype(np.int64)
-    due = np.arange(1, len(late) + 1) + late
-    most = int(np.max(np.bincount(due[(late > 0) & (due <= horizon)]), initial=1))
+def _lanes_for(delays: Any, horizon: int) -> int:
+    """Of a round, for all losses of older rounds that arrive in it."""
+    most = checks.size(f"together() of {type(delays).__name__}", most_together(delays, horizon), 1)
     if most > ring.MAX_LANES:
         raise ValueError(
             f"up to {most} losses arrive in one round, but at most {ring.MAX_LANES} can: "
             "spread the delays, or shorten the horizon"
         )
-    return most
+    return _rounded(most) if delays.written_down or looks(delays) else most
 
 
 def _rounded(most: int) -> int:

@@ -16,9 +16,11 @@ import numpy as np
 from jax import lax
 
 from jaxbio import checks, rng
-from jaxbio.core import Array
+from jaxbio.core import Array, looks
 from jaxbio.trees import as_arrays, float_dtype, host, pytree, set_field
 
+NEVER = 2**30  # rounds: no game is longer
+LANES = 16  # of random delays: more losses than that arrive together with probability 1.1e-15
 TAIL = 32 * math.log(2)  # -ln of the smallest uniform that 32 bits can make, (1/2) / 2**31
 
 
@@ -163,8 +165,29 @@ def _scaled(word: Array, width: Array) -> Array:
     )
 
 
+def most_together(law: Any, horizon: int) -> int:
+    """The most losses of older rounds that arrive in one round: counted where the delays are fixed
+    or written down, else as good as surely.
+
+    Independent delays of one law bring one loss a round on average, so their number in a round has
+    lighter tails than Poisson(1) (Hoeffding 1956): 16 are too few with probability 1.1e-15.
+    """
+    if law.constant:
+        return 1
+    if law.written_down:
+        late = host(law.delays)[:horizon].astype(np.int64)
+        due = np.arange(1, len(late) + 1) + late
+        return int(np.max(np.bincount(due[(late > 0) & (due <= horizon)]), initial=1))
+    return law.together(horizon) if looks(law) and hasattr(law, "together") else LANES
+
+
 def realised_delays(law: Any, seed: Any, horizon: int) -> np.ndarray:
     """int32 [T]: the delays of run 0, as they are played."""
+    if looks(law):
+        raise ValueError(
+            f"the delays of {type(law).__name__} depend on what is played: there is no one "
+            "sequence of them (sample_world has those of every state)"
+        )
     law, key = as_arrays(law), rng.run_key(seed, 0)
     rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
     return np.asarray(jax.jit(jax.vmap(law.delay, (None, 0)))(key, rounds))

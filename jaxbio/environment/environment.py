@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import types
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import jax
@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbio import checks, rng
 from jaxbio.checks import memory
-from jaxbio.core import Array, Delays, Losses, Mapping
+from jaxbio.core import Array, Delays, Losses, Mapping, looks, revealed
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
 from jaxbio.ops import select
 from jaxbio.trees import as_arrays, host, is_concrete, library_of, pytree, set_field
@@ -37,9 +37,9 @@ class Environment:
     real_states: Any = None
 
     def __post_init__(self) -> None:
-        _check_part("mapping", self.mapping, Mapping, "StochasticMapping(P)")
-        _check_part("losses", self.losses, Losses, "BernoulliLosses(theta)")
-        _check_part("delays", self.delays, Delays, "FixedDelay(50)")
+        check_part("mapping", self.mapping, Mapping, "StochasticMapping(P)")
+        check_part("losses", self.losses, Losses, "BernoulliLosses(theta)")
+        check_part("delays", self.delays, Delays, "FixedDelay(50)")
         mapping, slots = self.mapping, self.losses.num_states
         if isinstance(mapping, TableMapping) and mapping.num_states < slots:
             set_field(self, "mapping", dataclasses.replace(mapping, num_states=slots))
@@ -50,6 +50,12 @@ class Environment:
             )
         real = slots if self.real_states is None else self.real_states
         set_field(self, "real_states", checks.integer("real_states", real, 1, slots))
+        told = getattr(self.delays, "num_states", None)
+        if told is not None and told not in (slots, self.real_states):
+            raise ValueError(
+                f"delays must be those of {self.real_states} states, as the losses, but "
+                f"{type(self.delays).__name__} has {told}"
+            )
         everything = self.real_states == slots and type(mapping) in WITHIN
         if not everything and self.mapping.reached() > self.real_states:
             raise ValueError(
@@ -127,10 +133,13 @@ class Environment:
         )
 
 
-def _check_part(name: str, part: Any, protocol: type, example: str) -> None:
+def check_part(name: str, part: Any, protocol: type, example: str) -> None:
     """Raise where a part is none, a class, not a pytree, or lacks what its protocol asks for."""
     doubtful = _in_doubt(type(part), protocol)
     missing = [one for one in doubtful if not checks.has(part, one)] if doubtful else doubtful
+    if protocol is Delays and checks.has(part, "looks") and looks(part):
+        own = [] if checks.has(part, "reveal") else ["reveal"]
+        missing = [one for one in missing if one != "delay"] + own
     if isinstance(part, type) or (missing and len(missing) > len(_wanted(protocol)) / 2):
         raise TypeError(f"{name} must be such as {example}, but got {checks.shown(part)}")
     if missing:
@@ -139,6 +148,11 @@ def _check_part(name: str, part: Any, protocol: type, example: str) -> None:
             f"{', '.join(missing)} (see jaxbio.core.{protocol.__name__})"
         )
     checks.is_pytree(name, part)
+    if protocol is Delays and looks(part) and (part.constant or part.written_down):
+        raise ValueError(
+            f"{name} that look at states and losses can be neither constant nor written down, but "
+            f"{type(part).__name__} says that it is"
+        )
 
 
 @cache
@@ -168,12 +182,15 @@ def check_environment(env: Any) -> None:
 def sample_world(env: Environment, seed: Any, run: int, horizon: int) -> dict[str, np.ndarray]:
     """The whole world of one run, whatever is played in it.
 
-    Returns states int32 [T, K] (s_t(a)), losses [T, S] (l_t(s)) and delays int32 [T].
+    Returns states int32 [T, K] (s_t(a)), losses [T, S] (l_t(s)) and delays int32 [T]. Where the
+    delays look at states and losses they are [T, S], and shown [T, S] is what a learner is shown of
+    the losses.
     """
     check_environment(env)
     horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
     env.check(horizon)
-    entries = horizon * (env.num_actions + env.state_slots + 1)
+    late = 2 * env.state_slots if looks(env.delays) else 1  # delays, and what is shown
+    entries = horizon * (env.num_actions + env.state_slots + late)
     memory.refuse_table(f"a world of {horizon:,} rounds", entries, "a shorter horizon")
     key = rng.run_key(seed, checks.integer("run", run, 0))
     rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
@@ -183,10 +200,12 @@ def sample_world(env: Environment, seed: Any, run: int, horizon: int) -> dict[st
 
     def at(t: Array) -> dict[str, Array]:
         u = rng.round_uniforms(key, t)[1]
-        return {
-            "states": jax.vmap(lambda a: env.state(key, t, a))(actions),
-            "losses": jax.vmap(lambda s: env.losses.loss(key, t, s, u))(slots),
-            "delays": env.delays.delay(key, t),
-        }
+        states = jax.vmap(lambda a: env.state(key, t, a))(actions)
+        losses = jax.vmap(lambda s: env.losses.loss(key, t, s, u))(slots)
+        world = {"states": states, "losses": losses}
+        if not looks(env.delays):
+            return world | {"delays": env.delays.delay(key, t)}
+        shown, delays = jax.vmap(partial(revealed, env.delays, key, t))(slots, losses)
+        return world | {"delays": delays, "shown": shown}
 
     return jax.tree.map(np.asarray, jax.jit(jax.vmap(at))(rounds))

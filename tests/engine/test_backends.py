@@ -32,7 +32,7 @@ from jaxbio.engine.marks import most_of_block
 from jaxbio.engine.round import begin, make_game
 from jaxbio.engine.rules import GAME, WORLD, Rules
 from jaxbio.engine.sizing import ring_sizes
-from jaxbio.environment import delays, losses, mappings
+from jaxbio.environment import delays, empirical, losses, mappings, windowed
 from jaxbio.trees import as_arrays
 
 RTOL = 1e-6
@@ -142,6 +142,11 @@ PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "geometric delay": ("metaadabio", {"delays": jb.GeometricDelay(9)}),
     "uniform delay": ("nsd-ucrl2", {"delays": jb.UniformDelay(0, 80)}),
     "table delay": ("dada-exp3", {"delays": jb.TableDelay(GENERATOR.integers(0, 80, HORIZON))}),
+    "empirical delay": ("exp3", {"delays": jb.EmpiricalDelay(np.full(40, 0.02), never=0.2)}),
+    "windowed delay": (
+        "metabio",
+        {"delays": jb.WindowedDelay(jb.EmpiricalDelay(GENERATOR.dirichlet(np.ones(60), 3)), 30)},
+    ),
 }
 
 
@@ -157,7 +162,8 @@ TOGETHER = {
     "ucb1": ("alternating mapping", "beta losses", "uniform delay"),
     "exp3": ("table mapping", "table losses", "geometric delay"),
     "tsallis-inf": ("block losses", "table delay"),
-    "dada-exp3": ("constant losses",),
+    "dada-exp3": ("constant losses", "empirical delay"),
+    "metabio": ("windowed delay",),
 }
 
 
@@ -170,7 +176,7 @@ def test_parts_together_by_a_kernel(learner: str) -> None:
 
 def test_every_part_is_among_them() -> None:
     """A new mapping, loss or delay is tested here, or this fails."""
-    modules = (mappings, losses, delays)
+    modules = (mappings, losses, delays, empirical, windowed)
     kinds = {
         kind
         for module in modules
@@ -182,7 +188,7 @@ def test_every_part_is_among_them() -> None:
     envs = [make_env(**parts) for _, parts in PARTS.values()]
     envs += [make_env(delays=one) for one in NEAR.values()]
     played = {type(part) for env in envs for part in (env.mapping, env.losses, env.delays)}
-    assert len(kinds) >= 13
+    assert len(kinds) >= 15
     assert kinds == played
     assert sorted(name for names in TOGETHER.values() for name in names) == sorted(PARTS)
 

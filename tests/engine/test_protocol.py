@@ -13,7 +13,7 @@ from helpers import BY_VMAP
 import jaxbio as jb
 from jaxbio import rng
 from jaxbio.core import ignores_empty_lanes
-from jaxbio.engine import sizing
+from jaxbio.environment import delays as laws
 
 HORIZON = 40
 MAPPING = jb.StochasticMapping([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
@@ -160,7 +160,7 @@ def test_a_run_that_needs_more_lanes_changes_nothing_for_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With 3 lanes some runs need 6; what the others see is still 3 and their own round."""
-    monkeypatch.setattr(sizing, "LANES", 3)
+    monkeypatch.setattr(laws, "LANES", 3)
     lanes_needed = simulated(RANDOM, LanesShown(), runs=64).info["seen"]
     assert {4.0, 7.0} == set(lanes_needed)
     alone = [simulated(RANDOM, LanesShown(), runs=n + 1).info["seen"][n] for n in (0, 1, 2, 3)]

@@ -9,7 +9,7 @@ within a stated tolerance of the point where the answer changes; everywhere else
   rounds by at most EPS / 2, so they can differ only if the two are within EPS;
 - Laplace and geometric delays round a value of size m from a logarithm, with an error of a few EPS
   in each of its parts; the tolerances are 4 EPS m and 8 EPS m, and answers then differ by 1;
-- uniform delays are made with integers only and always agree.
+- uniform and empirical delays are made with integers only and always agree.
 """
 
 from __future__ import annotations
@@ -306,7 +306,18 @@ def geometric_values(mean: float, words: np.ndarray) -> tuple[np.ndarray, np.nda
     return values, 2 * (1 + mean + values)  # the uniform errs by EPS, its logarithm times the mean
 
 
+def empirical(probabilities: np.ndarray) -> Any:
+    return (
+        jb.EmpiricalDelay(probabilities),
+        lambda w: reference.empirical_delays(probabilities.tolist(), 0.0, w),
+        None,
+    )
+
+
 DELAYS = {
+    "empirical, one of them": empirical(np.array([0, 0, 0, 1.0, 0])),
+    "empirical, 127 of them": empirical(np.random.default_rng(0).dirichlet(np.ones(127))),
+    "empirical, 3,000 of them": empirical(np.random.default_rng(1).dirichlet(np.full(3000, 0.1))),
     "laplace": (
         jb.LaplaceDelay(50, 25),
         lambda w: reference.laplace_delays(50, 25, w),

@@ -19,8 +19,8 @@ from jaxbio import rng
 from jaxbio.checks import FLAGS
 from jaxbio.core import ignores_empty_lanes
 from jaxbio.engine import round as rounds
-from jaxbio.engine import sizing
 from jaxbio.engine.round import as_numbers, begin, make_game, step, summary
+from jaxbio.environment import delays as laws
 
 HORIZON, RUNS = 60, 3
 MAPPING = jb.StochasticMapping([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
@@ -139,7 +139,7 @@ def test_empty_lanes_and_the_boxes_of_a_slot_change_no_bit(
     games = with_boxes(2, monkeypatch)
     monkeypatch.setattr(rounds, "LADDER", (2,))
     if ignores_empty_lanes(learner):
-        monkeypatch.setattr(sizing, "LANES", 5)
+        monkeypatch.setattr(laws, "LANES", 5)
     found = side_by_side(RANDOM, learner)
     assert [game.boxes for game in games] == [2]
     np.testing.assert_array_equal(found.regret, expected.regret)

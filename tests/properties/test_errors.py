@@ -26,6 +26,7 @@ import jaxbio as jb
 from jaxbio import plot, rng
 from jaxbio.cli import main as cli
 from jaxbio.core import Scheduled
+from jaxbio.environment.delays import realised_delays
 from jaxbio.studies import specs
 from jaxbio.studies.paper import command as reproduce
 
@@ -293,6 +294,121 @@ DELAYS: dict[str, Case] = {
         lambda: jb.LaplaceDelay(1, -2),
         ValueError,
         "scale must be in [0, 1.04858e+06], but got -2.0",
+    ),
+}
+
+DELAYS |= {
+    "no distribution": (
+        lambda: jb.EmpiricalDelay([0.5, 0.4]),
+        ValueError,
+        "probabilities and never must sum to 1, but they sum to 0.9",
+    ),
+    "no distribution in a state": (
+        lambda: jb.EmpiricalDelay([[0.5, 0.5], [0.5, 0.25]], never=[0.0, 0.5]),
+        ValueError,
+        "probabilities and never must sum to 1, but they sum to 1.25 in row 1",
+    ),
+    "negative probability": (
+        lambda: jb.EmpiricalDelay([1.5, -0.5]),
+        ValueError,
+        "probabilities must lie in [0, 1], but entry 0 is 1.5",
+    ),
+    "never of other states": (
+        lambda: jb.EmpiricalDelay([[0.5, 0.5]], never=[0.1, 0.2]),
+        ValueError,
+        "never must be a number, or one per row of probabilities (1, 2), but its shape is (2,)",
+    ),
+    "a text of probabilities": (
+        lambda: jb.EmpiricalDelay("geometric"),
+        TypeError,
+        "probabilities must be an array [d_max + 1], but got 'geometric'",
+    ),
+    "three axes": (
+        lambda: jb.EmpiricalDelay(np.ones((1, 1, 1))),
+        ValueError,
+        "probabilities must have shape [S, d_max + 1], but its shape is (1, 1, 1)",
+    ),
+    "survival that rises": (
+        lambda: jb.EmpiricalDelay.from_survival([0.5, 0.6]),
+        ValueError,
+        "survival must not rise, but it rises at entry (1,)",
+    ),
+    "a state without a delay": (
+        lambda: jb.EmpiricalDelay.from_delays([3, 4], [0, 2]),
+        ValueError,
+        "states must hold every state, but there is no delay of state 1",
+    ),
+    "delays of other states": (
+        lambda: world(delays=jb.EmpiricalDelay(np.ones((5, 1)))),
+        ValueError,
+        "delays must be those of 2 states, as the losses, but EmpiricalDelay has 5",
+    ),
+    "delays of other states in a window": (
+        lambda: world(delays=jb.WindowedDelay(jb.EmpiricalDelay(np.ones((5, 1))), 9)),
+        ValueError,
+        "delays must be those of 2 states, as the losses, but WindowedDelay has 5",
+    ),
+    "a window over nothing": (
+        lambda: jb.WindowedDelay(20, 30),
+        TypeError,
+        "law must be such as GeometricDelay(20), but got 20",
+    ),
+    "a negative window": (
+        lambda: jb.WindowedDelay(jb.FixedDelay(3), -1),
+        ValueError,
+        "window must be in [0, 1073741824], but got -1",
+    ),
+    "an absent loss": (
+        lambda: jb.WindowedDelay(jb.FixedDelay(3), 5, absent=2),
+        ValueError,
+        "absent must be in [0, 1], but got 2.0",
+    ),
+    "windows in a window": (
+        lambda: jb.sweep_windows(
+            world(delays=jb.WindowedDelay(jb.FixedDelay(3), 5)), {}, [3], horizon=9
+        ),
+        ValueError,
+        "env must have the delays of conversions, but they have a window already",
+    ),
+    "windows that do not grow": (
+        lambda: jb.sweep_windows(world(), {"a": jb.UCB1()}, [5, 5], horizon=9),
+        ValueError,
+        "windows must be increasing integers, but got [5, 5]",
+    ),
+    "windows and axes": (
+        lambda: jb.sweep_windows(world(), {}, [5], horizon=9, axes={}),
+        TypeError,
+        "sweep_windows has no option 'axes'",
+    ),
+    "nothing came": (
+        lambda: jb.fit_delays([], [3]),
+        ValueError,
+        "came must have shape [n], but it is empty: (0,)",
+    ),
+    "came before it was played": (
+        lambda: jb.fit_delays([1, -2]),
+        ValueError,
+        "came must be >= 0, but entry 1 is -2",
+    ),
+    "half a round waited": (
+        lambda: jb.fit_delays([1], [0.5]),
+        ValueError,
+        "waiting must be integers, but entry 0 is 0.5",
+    ),
+    "certain": (
+        lambda: jb.fit_delays([1], level=1),
+        ValueError,
+        "level must be in (0, 1), but got 1.0",
+    ),
+    "fits of nothing": (
+        lambda: jb.law_by_state([]),
+        ValueError,
+        "fits must have at least one DelayFit, but got []",
+    ),
+    "one sequence of delays that look": (
+        lambda: realised_delays(jb.WindowedDelay(jb.FixedDelay(3), 5), 0, 9),
+        ValueError,
+        "the delays of WindowedDelay depend on what is played: there is no one sequence of them",
     ),
 }
 
@@ -1104,6 +1220,19 @@ def test_a_law_that_lacks_something_is_told_what(missing: str) -> None:
     law = jb.pytree(type("Law", (), {n: m for n, m in members.items() if n != missing}))
     with pytest.raises(TypeError, match=f"but Law lacks {missing} \\(see jaxbio.core.Delays"):
         world(delays=law())
+
+
+def test_a_law_that_looks_is_told_what_it_lacks() -> None:
+    members = {"looks": True, "longest": lambda self: 3, "check": lambda self, horizon: None}
+    lacking = jb.pytree(type("Law", (), members | {"constant": False, "written_down": False}))
+    with pytest.raises(TypeError, match=r"but Law lacks reveal \(see jaxbio.core.Delays"):
+        world(delays=lacking())
+    members |= {"reveal": lambda self, key, t, state, loss: loss, "written_down": False}
+    with pytest.raises(ValueError, match="can be neither constant nor written down, but Law says"):
+        world(delays=jb.pytree(type("Law", (), members | {"constant": True}))())
+    one = jb.pytree(type("Law", (), members | {"constant": False}))
+    with pytest.raises(TypeError, match="reveal of Law must return the loss that the learner is"):
+        jb.rollout(world(delays=one()), jb.UCB1(), 0, 9)
 
 
 def test_a_part_that_is_no_pytree_is_told_so() -> None:

@@ -25,10 +25,11 @@ from helpers import forget_programs, with_boxes
 
 import jaxbio as jb
 from jaxbio import rng
-from jaxbio.engine import player, sizing
+from jaxbio.engine import player
 from jaxbio.engine import round as rounds
 from jaxbio.engine.backends import native, vmap
 from jaxbio.engine.round import is_late, make_game
+from jaxbio.environment import delays as laws
 
 sim = importlib.import_module("jaxbio.sweeps.simulate")
 
@@ -44,6 +45,12 @@ def fixed() -> jb.Environment:
 
 def laplace() -> jb.Environment:
     return jb.make_environment("paper-stochastic", delays=jb.LaplaceDelay(50, 25))
+
+
+def windowed() -> jb.Environment:
+    """Delays that look at states and losses, and change what is shown of a loss."""
+    law = jb.EmpiricalDelay(np.random.default_rng(0).dirichlet(np.ones(90), 3) * 0.8, never=0.2)
+    return jb.make_environment("paper-stochastic", delays=jb.WindowedDelay(law, 50, absent=0.0))
 
 
 def large() -> jb.Environment:
@@ -84,6 +91,16 @@ CASES = {
         ring=(3999, 40),
         boxes=(1, 3, 7),  # tests/engine/test_ring.py has others
         ladder=(1, 2, 4, 8),
+        rollout=True,
+        backends=("vmap",),
+    ),
+    "ucb1, delays by state within a window": Case(
+        jb.make_learner("ucb1"),
+        windowed(),
+        (3,),
+        slots=7,
+        ring=(200, 40),
+        boxes=(1,),
         rollout=True,
         backends=("vmap",),
     ),
@@ -355,7 +372,7 @@ def test_blocks_that_overflow_are_played_again(
         return compiled(game, *options)
 
     monkeypatch.setattr(player, "compile_player", noted)
-    monkeypatch.setattr(sizing, "LANES", 1)
+    monkeypatch.setattr(laws, "LANES", 1)
     same(expected, play(case, backend=backend), "one lane at first")
     assert {2, 4} <= set(used)
 

@@ -33,6 +33,7 @@ counts as rounding, and as nothing else, only if all of this holds:
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -46,6 +47,7 @@ import reference
 from helpers import DEEP, HORIZON, SHALLOW, Pair, Played, TableGame, pair
 
 import jaxbio as jb
+from jaxbio import rng
 
 EPS = 2.0**-24
 SAMPLED = 8 * math.sqrt(HORIZON) * EPS
@@ -447,6 +449,85 @@ def test_float64_hundreds_of_losses_in_one_round() -> None:
         seen = play_both(ada(dada, "practical", "all"), game, SHALLOW * 4, False, lanes=256)
     check_equal(seen)
     check_worth("metaadabio", [seen])
+
+
+# --- delays that look at states and losses
+
+SURVIVING = np.random.default_rng(3).dirichlet(np.full(60, 0.3), 3)
+BY_STATE = SURVIVING * [[0.9], [0.5], [0.7]], np.array([0.1, 0.5, 0.3])
+
+
+def drawn_by_state(words: list[int]) -> list[list[int]]:
+    """[T][S]: the oracle's delays."""
+    rows = zip(BY_STATE[0].tolist(), BY_STATE[1].tolist(), strict=True)
+    return np.transpose([reference.empirical_delays(*row, words) for row in rows]).tolist()
+
+
+def drawn_geometric(words: list[int]) -> list[list[int]]:
+    return [[d] * 3 for d in reference.geometric_delays(12, words)]
+
+
+class Looking(NamedTuple):
+    """A learner, a law of delays, and for the oracle: the law's delays, window and absent loss."""
+
+    ours: Pair
+    law: Any
+    drawn: Any
+    window: int | None = None
+    absent: float = 1.0
+
+
+LOOKING = {
+    "metabio, by state": Looking(
+        metabio(dada, ordering="sequential"), jb.EmpiricalDelay(*BY_STATE), drawn_by_state
+    ),
+    "ucb1, geometric within a window": Looking(
+        ucb1, jb.WindowedDelay(jb.GeometricDelay(12), 15), drawn_geometric, 15
+    ),
+    "hindsight, by state within a window, bad events": Looking(
+        hindsight,
+        jb.WindowedDelay(jb.EmpiricalDelay(*BY_STATE), 25, absent=0.0),
+        drawn_by_state,
+        25,
+        0.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_float64_delays_that_look(name: str) -> None:
+    """The oracle draws the delays of every state from the same words, and cuts them itself."""
+    case, seed, run = LOOKING[name], 4, 2
+    env = jb.make_environment("paper-stochastic", delays=case.law)
+    with helpers.float_bits(64):
+        depth, lanes = jb.ring_sizes(env, HORIZON)
+        sizes = {"horizon": HORIZON, "ring_depth": depth, "lanes": lanes}
+        played = Played(
+            *jax.device_get(helpers.PLAYERS[64](env, case.ours.learner, seed, run, **sizes))
+        )
+        bare = dataclasses.replace(env, delays=jb.FixedDelay(0))
+        world = helpers.world_of(bare, seed, run, HORIZON)
+        key = rng.run_key(seed, run)
+        rounds = jnp.arange(1, HORIZON + 1, dtype=jnp.int32)
+        words = np.asarray(jax.vmap(lambda t: rng.delay_word(key, t))(rounds)).tolist()
+    assert not played.info["overflow"]
+    world.delays, world.shown = case.drawn(words), world.losses
+    if case.window is not None:
+        seen = [
+            [reference.windowed(x, d, case.window, case.absent) for x, d in zip(*row, strict=True)]
+            for row in zip(world.losses, world.delays, strict=True)
+        ]
+        world.shown = [[x for x, _ in row] for row in seen]
+        world.delays = [[d for _, d in row] for row in seen]
+    both = Seen(TableGame(env, world, seed, run), played, None, case.ours)  # type: ignore[arg-type]
+    both = both._replace(trace=helpers.oracle_play(both.game, case.ours))
+    check_equal(both)
+    met = np.arange(HORIZON), played.rounds.state
+    np.testing.assert_array_equal(played.rounds.delay, np.array(world.delays)[met])
+    np.testing.assert_array_equal(played.rounds.shown, np.array(world.shown)[met])
+    np.testing.assert_array_equal(played.rounds.loss, np.array(world.losses)[met])
+    hidden = np.mean(played.rounds.shown != played.rounds.loss)
+    assert (0.02 < hidden < 0.5) == (case.window is not None)
 
 
 # --- float32: rounding and nothing else

@@ -1,0 +1,78 @@
+"""What it is worth to wait longer for outcomes that come by themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbio import checks
+from jaxbio.environment.environment import Environment, check_environment, sample_world
+from jaxbio.environment.windowed import WindowedDelay
+from jaxbio.sweeps.sweep import sweep
+
+MOST_ROUNDS = 50_000  # of which the conversions in time are counted
+OWN = ("environment", "axes")  # arguments of `sweep` that are made here
+
+
+def sweep_windows(
+    env: Environment,
+    learners: Any,
+    windows: Sequence[int],
+    *,
+    horizon: int,
+    absent: float = 1.0,
+    seed: Any = 0,
+    **options: Any,
+) -> xr.Dataset:
+    """Play every learner with every window: what waiting longer is worth.
+
+    Regret counts the true losses in all of them (see `WindowedDelay`), so it can be compared.
+
+    Args:
+      env: the problem; its delays are those of conversions.
+      learners, horizon, seed: as in `sweep`.
+      windows: for how many rounds an outcome is waited for, increasing.
+      absent: the loss of a round in which nothing happens.
+      options: of `sweep`.
+    Returns:
+      The Dataset of the sweep, with a dimension "window", and in_time [window, state]: the share of
+      conversions that come within the window, counted in the first rounds (at most 50,000) of run
+      0; NaN where a state has none.
+    """
+    check_environment(env)
+    if isinstance(env.delays, WindowedDelay):
+        raise ValueError(
+            "env must have the delays of conversions, but they have a window already: "
+            "give the law in it (env.delays.law)"
+        )
+    for name in OWN:
+        if name in options:
+            raise TypeError(f"sweep_windows has no option {name!r}: it sweeps windows of env")
+    windows = checks.increasing("windows", windows, 0)
+    horizon = checks.size("horizon", horizon, 1)
+
+    def problem(window: int) -> Environment:
+        return dataclasses.replace(env, delays=WindowedDelay(env.delays, window, absent))
+
+    problem(windows[0])  # its complaints first
+    axes = {"window": windows}
+    data = sweep(problem, learners, axes, horizon=horizon, seed=seed, **options)
+    found = _in_time(env, windows, min(horizon, MOST_ROUNDS), absent, seed)
+    return data.assign(in_time=(("window", "state"), found))
+
+
+def _in_time(
+    env: Environment, windows: list[int], rounds: int, absent: float, seed: Any
+) -> np.ndarray:
+    """[windows, S]."""
+    world = sample_world(env, seed, 0, rounds)
+    delays = np.broadcast_to(world["delays"].reshape(rounds, -1), world["losses"].shape)
+    comes = world["losses"] != world["losses"].dtype.type(absent)
+    inside = np.stack([np.sum(comes & (delays <= window), axis=0) for window in windows])
+    every = comes.sum(axis=0)
+    shares = np.where(every > 0, inside / np.maximum(every, 1), np.nan)
+    return shares[:, : env.num_states]

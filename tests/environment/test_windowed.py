@@ -1,0 +1,211 @@
+"""Windows and observed delays in whole games: what is shown, what regret counts, how many lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from helpers import THETA, P, forget_programs
+from scipy.stats import poisson
+
+import jaxbio as jb
+from jaxbio.core import looks
+from jaxbio.engine import player
+from jaxbio.engine.rules import GAME
+from jaxbio.environment.delays import NEVER, most_together
+
+HORIZON = 400
+ROWS = np.random.default_rng(0).dirichlet(np.full(40, 0.5), 3)
+
+
+def world(delays: Any, losses: Any = None) -> jb.Environment:
+    losses = jb.BernoulliLosses(THETA) if losses is None else losses
+    return jb.Environment(jb.StochasticMapping(P), losses, delays)
+
+
+def play(env: jb.Environment, learner: Any, **options: Any) -> jb.Result:
+    settings = {"horizon": HORIZON, "runs": 24, "seed": 1, "rounds": 5, "progress": False}
+    return jb.simulate(env, learner, **(settings | options))
+
+
+# --- laws
+
+
+@pytest.mark.parametrize("length", [1, 126, 127, 128, 5000])
+def test_probabilities_are_kept_to_the_last_word(length: int) -> None:
+    """Of the 2**32 words as many belong to each delay as its probability says, to one word."""
+    given = np.random.default_rng(length).dirichlet(np.full(length, 0.2)) * 0.75
+    law = jb.EmpiricalDelay(given, never=0.25)
+    masses = law.masses()
+    assert masses.sum() == 1
+    kept = len(masses) - 1
+    assert kept == law.longest() + 1
+    assert given[kept:].sum() < 2**-31
+    np.testing.assert_allclose(masses[:-1], given[:kept], rtol=0, atol=2.0**-32)
+    assert abs(masses[-1] - 0.25) <= 2.0**-32
+    assert not masses[:-1][given[:kept] == 0].any()
+
+
+def test_a_law_of_a_sample_and_of_a_survival_curve() -> None:
+    sample, states = [3, 0, 3, 9, 1, 0, 0, 3], [0, 0, 0, 0, 1, 1, 1, 1]
+    law = jb.EmpiricalDelay.from_delays(sample)
+    np.testing.assert_array_equal(law.masses(), np.bincount(sample, minlength=11) / 8)
+    assert (law.longest(), looks(law), law.num_states) == (9, False, None)
+    both = jb.EmpiricalDelay.from_delays(sample, states)
+    wanted = [np.bincount(sample[:4], minlength=11) / 4, np.bincount(sample[4:], minlength=11) / 4]
+    np.testing.assert_array_equal(both.masses(), wanted)
+    assert (both.longest(), looks(both), both.num_states) == (9, True, 2)
+    curve = jb.EmpiricalDelay.from_survival([0.75, 0.75, 0.25])
+    np.testing.assert_array_equal(curve.masses(), [0.25, 0, 0.5, 0.25])
+    assert curve.never == 0.25
+
+
+def test_what_never_comes_needs_no_room() -> None:
+    """The ring is as deep as the longest delay after which a loss comes, and nothing is lost."""
+    env = world(jb.EmpiricalDelay(np.full(10, 0.05), never=0.5))
+    assert jb.ring_sizes(env, 10**6) == (80, 16)
+    info = play(env, jb.UCB1()).info
+    waiting = HORIZON - info["arrived"]
+    assert abs(waiting.mean() - HORIZON / 2) < 5 * np.sqrt(HORIZON / 4 / 24)  # 5 standard errors
+    delays = jb.sample_world(env, 0, 0, HORIZON)["delays"]
+    assert set(delays[delays > 9]) == {NEVER}
+
+
+# --- windows
+
+
+def test_a_window_over_equal_delays_hides_nothing() -> None:
+    """All losses are known after 30 rounds, so it is the game with that fixed delay."""
+    fixed, learner = jb.FixedDelay(30), jb.make_learner("metabio")
+    expected, found = play(world(fixed), learner), play(world(jb.WindowedDelay(fixed, 30)), learner)
+    np.testing.assert_array_equal(found.regret, expected.regret)
+    np.testing.assert_array_equal(found.realized_regret, expected.realized_regret)
+    np.testing.assert_array_equal(found.info["sigma_max"], expected.info["sigma_max"])
+
+
+@pytest.mark.parametrize("losses", [None, jb.BetaLosses(THETA, 3.0)], ids=["coins", "graded"])
+def test_regret_counts_what_the_learner_is_not_shown(losses: Any) -> None:
+    """No conversion is in time: the learner sees nothing but losses of 1, `loss` what there was."""
+    env = world(jb.WindowedDelay(jb.FixedDelay(3), 2), losses)
+    rounds = jax.device_get(jb.trajectory(env, jb.UCB1(), 0, HORIZON))
+    record = jb.rollout(env, jb.UCB1(), 0, HORIZON, rounds=4)
+    assert np.all(rounds.shown == 1)
+    assert np.all(rounds.delay == 2)
+    table = jb.sample_world(env, 0, 0, HORIZON)
+    np.testing.assert_allclose(
+        rounds.loss, table["losses"][np.arange(HORIZON), rounds.state], rtol=2e-6
+    )
+    assert rounds.loss.mean() < 0.8
+    costs = P @ THETA
+    regret = np.cumsum((costs - costs.min())[rounds.action])
+    np.testing.assert_allclose(record.regret, regret[record.rounds - 1], rtol=1e-5)
+    assert regret[-1] > 0.5 * HORIZON * (costs.mean() - costs.min())  # nothing to learn from
+    every = np.take_along_axis(table["losses"], table["states"], axis=1).sum(axis=0)
+    realised = rounds.loss.sum() - every.min()
+    np.testing.assert_allclose(record.realized_regret[-1], realised, rtol=1e-4)
+
+
+def test_a_binary_loss_that_is_shown_as_another_one_keeps_its_value() -> None:
+    """A loss of 1/2 does not fit into the one bit of a coin."""
+    env = world(jb.WindowedDelay(jb.FixedDelay(9), 4, absent=0.5), jb.BernoulliLosses([1, 1, 1]))
+    record = jb.rollout(env, Averaging(), 0, HORIZON, rounds=1)
+    assert record.info["mean"] == 0.5
+
+
+@jb.pytree
+class Averaging:
+    """Plays action 0 and reports the mean of the losses that arrive."""
+
+    def init(self, known: Any) -> Any:
+        return np.float32(0), np.int32(0)
+
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        return np.int32(0), None
+
+    def learn(self, state: Any, t: Any, play: Any, arrivals: Any) -> Any:
+        total, count = state
+        return (total + arrivals.play.loss.sum(), count + arrivals.due.sum(dtype=np.int32)), None
+
+    def facts(self, state: Any) -> dict[str, Any]:
+        return {"mean": state[0] / state[1].astype(np.float32)}
+
+
+def test_what_a_learner_is_shown_on_average() -> None:
+    """absent + (theta - absent) P(d <= window), to 5 standard errors (false alarm 6e-7)."""
+    law = jb.WindowedDelay(jb.EmpiricalDelay(ROWS), 15)
+    seen = jb.sample_world(world(law), 0, 0, 20_000)["shown"].mean(axis=0)
+    mean = 1 - (1 - THETA) * ROWS[:, :16].sum(axis=1)
+    assert np.all(np.abs(seen - mean) < 5 * np.sqrt(mean * (1 - mean) / 20_000))
+
+
+# --- lanes
+
+
+def test_lanes() -> None:
+    """One loss ends with its window, and conversions arrive besides."""
+    by_state = jb.EmpiricalDelay(ROWS)
+    mean = ROWS[:, 1:].max(axis=0).sum()
+    most = int(poisson.isf(1e-14, mean))
+    assert most > 16
+    table = jb.TableDelay(np.arange(HORIZON)[::-1] % 20)  # 20 arrive together
+    laws = {
+        jb.WindowedDelay(jb.FixedDelay(3), 30): 2,
+        jb.WindowedDelay(table, 30): most_together(table, HORIZON) + 1,
+        jb.WindowedDelay(jb.GeometricDelay(9), 30): 16,
+        jb.WindowedDelay(jb.GeometricDelay(9), 5): 5,
+        by_state: most,
+        jb.WindowedDelay(by_state, 30): most + 1,
+    }
+    assert [most_together(law, HORIZON) for law in laws] == list(laws.values())
+
+
+@jb.pytree
+class Crowding:
+    """Plays the action whose loss arrives in the next round that is a multiple of 8."""
+
+    ignores_empty_lanes = True
+
+    def init(self, known: Any) -> Any:
+        return np.int32(0)
+
+    def act(self, state: Any, t: Any, u: Any) -> Any:
+        return 7 - t % 8, None
+
+    def learn(self, state: Any, t: Any, play: Any, arrivals: Any) -> Any:
+        return state, None
+
+
+def test_losses_that_a_learner_makes_arrive_together_find_lanes() -> None:
+    """With delays by state the actions decide how many arrive in one round."""
+    states = np.tile(np.arange(8), (HORIZON, 1))
+    law = jb.WindowedDelay(jb.EmpiricalDelay(np.eye(9)[1:]), 30, absent=0.5)
+    losses = jb.BernoulliLosses(np.full(8, 0.5))
+    env = jb.Environment(jb.TableMapping(states, 8), losses, law)
+    assert jb.rollout(env, Crowding(), 0, HORIZON).info["sigma_max"] >= 7
+    with pytest.raises(RuntimeError, match="more losses arrived in one round than the ring has"):
+        jb.rollout(env, Crowding(), 0, HORIZON, lanes=7)
+
+
+# --- sweeps
+
+
+def test_windows_are_swept_by_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every point is the games that `simulate` plays, and `in_time` what the law says, to about 5
+    standard errors (at least 80 rounds of a state have a conversion).
+    """
+    forget_programs(monkeypatch)
+    law, windows = jb.EmpiricalDelay(ROWS), [0, 5, 39]
+    options: dict[str, Any] = {"horizon": HORIZON, "runs": 24, "seed": 1, "rounds": 5}
+    data = jb.sweep_windows(world(law), {"ucb1": jb.UCB1()}, windows, **options, progress=False)
+    assert [one.rules for one in player._players.values()].count(GAME) == 1
+    for window in windows:
+        one = play(world(jb.WindowedDelay(law, window)), jb.UCB1())
+        found = data.regret.sel(learner="ucb1", window=window)
+        np.testing.assert_allclose(found, one.regret, rtol=1e-6)
+    assert len(np.unique(data.final_regret.mean("run"))) == len(windows)
+    shares = np.cumsum(ROWS, axis=1)[:, windows].T
+    error = np.sqrt(shares * np.maximum(0, 1 - shares) / (HORIZON * (1 - THETA)))
+    assert data.in_time.dims == ("window", "state")
+    assert np.all(np.abs(data.in_time.values - shares) <= 5 * error + 1e-9)
