@@ -78,6 +78,35 @@ PRACTICAL: dict[str, Practical] = {
 }  # fmt: skip
 
 
+def play_problems(
+    problems: Sequence[Any], learners: Mapping[str, Any], axes: Mapping[str, Any], **given: Any
+) -> xr.DataArray:
+    """Final regret [learner, *axes, problem, run] on problems; those of one program (types, K,
+    arrays of states) are played together. given: of `sweep`.
+    """
+    return sweep(
+        lambda problem: problems[problem],
+        learners,
+        {**axes, "problem": list(range(len(problems)))},
+        rounds=1,
+        keep="finals",
+        **given,
+    ).final_regret
+
+
+def train(
+    label: str, entrant: Practical, problems: Sequence[Any], training: int, seed: Any, **given: Any
+) -> np.ndarray:
+    """Mean final regret [problem, setting] of `training` runs: of worlds in which nothing that is
+    played with this seed is judged, the same for all settings and learners. given: of `sweep`.
+    """
+    learners = {label: lambda setting: entrant.made(entrant.settings[setting])}
+    axes = {"setting": list(range(len(entrant.settings)))}
+    worlds = {"runs": training, "seed": training_seed(seed, 0)}
+    played = play_problems(problems, learners, axes, **worlds, **given)
+    return played.sel(learner=label).mean("run").transpose("problem", "setting").values
+
+
 def play_tuned(
     problems: Sequence[Any],
     entrants: Mapping[str, Practical],
@@ -96,37 +125,19 @@ def play_tuned(
     runs for all settings. What is judged are further `runs`, the same for all learners; run i is
     that of `simulate` with this seed, and none of them is one of the training.
 
-    problems: environments; those of one program (types, K, arrays of states) are played together.
-    given: of `sweep`. Returns final_regret [form, learner, problem, run]; setting [learner,
-    problem], the number of the choice among the entrant's `settings`; and training_regret [learner,
-    problem], its mean over the runs that chose it: whoever compares several learners' best picks
-    among them by this one, not by the runs that judge.
+    problems: environments, see `play_problems`. given: of `sweep`. Returns final_regret [form,
+    learner, problem, run]; setting [learner, problem], the number of the choice among the entrant's
+    `settings`; and training_regret [learner, problem], its mean over the runs that chose it:
+    whoever compares several learners' best picks among them by this one, not by the runs that
+    judge.
     """
     runs, training = checks.size("runs", runs, 1), checks.size("training", training, 1)
-    places = list(range(len(problems)))
-
-    def play(learners: Mapping[str, Any], axes: Mapping[str, Any], name: str, **how: Any) -> Any:
-        return sweep(
-            lambda problem: problems[problem],
-            learners,
-            {**axes, "problem": places},
-            horizon=horizon,
-            rounds=1,
-            keep="finals",
-            store=part(store, name),
-            progress=progress,
-            **how,
-            **given,
-        ).final_regret
-
+    given |= {"horizon": horizon, "progress": progress}
     chosen: dict[str, np.ndarray] = {}
     least = []
     for label, one in entrants.items():
-        learners = {label: lambda setting, e=one: e.made(e.settings[setting])}
-        axes = {"setting": list(range(len(one.settings)))}
-        worlds: Any = {"runs": training, "seed": training_seed(seed, 0)}
-        means = play(learners, axes, f"training-{label}", **worlds).sel(learner=label).mean("run")
-        found = means.transpose("problem", "setting").values
+        found = train(label, one, problems, training, seed,
+                      store=part(store, f"training-{label}"), **given)  # fmt: skip
         chosen[label] = found.argmin(axis=1)
         least.append(found.min(axis=1))
     forms: dict[str, dict[str, Any]] = {
@@ -136,7 +147,12 @@ def play_tuned(
             for label, one in entrants.items()
         },
     }
-    played = [play(learners, {}, form, runs=runs, seed=seed) for form, learners in forms.items()]
+    played = [
+        play_problems(
+            problems, learners, {}, runs=runs, seed=seed, store=part(store, form), **given
+        )
+        for form, learners in forms.items()
+    ]
     return xr.Dataset(
         {
             "final_regret": xr.concat(played, "form").assign_coords(form=list(forms)),
