@@ -30,6 +30,7 @@ COMMANDS = (  # in the order of the help: modules, each of which adds its comman
     "cli.tuning",
     "cli.bounds",
     "studies.advise.command",
+    "studies.contest.command",
     "studies.phase.command",
     "studies.regimes.command",
     "studies.beyond.command",
