@@ -16,6 +16,7 @@ import xarray as xr
 from tqdm.auto import tqdm
 
 from jaxbio import checks
+from jaxbio.checks import memory
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 from jaxbio.storage.store import part
 from jaxbio.studies.contest.entrants import SIZES, checked_entrants, guessing, settings_of
@@ -32,8 +33,10 @@ from jaxbio.studies.contest.scores import (
     yardstick,
 )
 from jaxbio.studies.contestants import UNIFORM, looks_at_states
+from jaxbio.studies.outputs import named
 from jaxbio.studies.practical import Practical, judge, of_theorems, sweeps_of, train
 
+TABLES = 20  # numbers of a round, at most, in the tables of a class
 FORMS = THEOREM, TUNED, FIXED = "theorem", "tuned", "fixed"
 
 
@@ -118,7 +121,7 @@ def _play(
 
         def given(name: str, runs: int) -> dict[str, Any]:
             shown.set_description(name)
-            own = {**how, "store": part(how["store"], name)}
+            own = {**how, "store": part(how["store"], named(name))}
             return {**own, "runs": runs, "progress": False, "after": shown.update}
 
         parts = [train(envs, everybody, **given(name, training)) for name, envs in groups.items()]
@@ -133,8 +136,8 @@ def _play(
                 FIXED: {label: np.full(len(envs), fixed[label]) for label in known},
             }
             played.append(judge(envs, known, forms, **given(name, runs)))
-    finals: Any = xr.concat(played, "problem")
-    return trained, finals, fixed
+    whole: Any = xr.concat(played, "problem")
+    return trained, whole, fixed
 
 
 def _measured(
@@ -222,6 +225,8 @@ def _problems(given: Any, horizon: int) -> list[Problem]:
             raise ValueError(
                 f"horizon must be at least {SHORTEST:,} for these classes, but got {horizon}"
             )
+        words = f"tables of {horizon:,} rounds"
+        memory.refuse_table(words, TABLES * len(names) * horizon, "a shorter horizon")
         given = {name: CLASSES[name].build(horizon) for name in names}
     found = [_problem(cls, name, env, horizon) for cls, own in given.items()
              for name, env in _of_class(cls, own).items()]  # fmt: skip
