@@ -33,7 +33,7 @@ from jaxbio.studies.contest.scores import (
 from jaxbio.studies.contest.study import FORMS, contest
 from jaxbio.studies.contest.text import as_text, percent, summary
 from jaxbio.studies.contestants import UNIFORM
-from jaxbio.studies.practical import PRACTICAL, Practical
+from jaxbio.studies.practical import PRACTICAL, Practical, train_all
 
 # --- the problems
 
@@ -338,7 +338,7 @@ def test_an_interrupted_contest_goes_on(
     trained = {path.parent for path in tmp_path.glob("*/training-*/blocks")}
     assert {path.parent.name for path in trained} == {"stays", "turns"}
     with monkeypatch.context() as patched:
-        patched.setattr(study, "train", lambda *a, **k: _without_play(patched, execute, a, k))
+        patched.setattr(study, "train_all", lambda *a, **k: _without_play(patched, execute, a, k))
         xr.testing.assert_identical(contest(OWN, FEW, **SMALL, store=tmp_path), played)
     monkeypatch.setattr(execute, "play_block", None)
     xr.testing.assert_identical(contest(OWN, FEW, **SMALL, store=tmp_path), played)
@@ -346,12 +346,11 @@ def test_an_interrupted_contest_goes_on(
 
 def _without_play(patched: Any, execute: Any, given: Any, named: Any) -> Any:
     """The training, where whatever is not finished raises."""
-    from jaxbio.studies.practical import train
 
     play = execute.play_block
     patched.setattr(execute, "play_block", None)
     try:
-        return train(*given, **named)
+        return train_all(*given, **named)
     finally:
         patched.setattr(execute, "play_block", play)
 

@@ -13,7 +13,7 @@ import xarray as xr
 
 import jaxbio as jb
 from jaxbio.analysis.tune import training_seed
-from jaxbio.studies.practical import PRACTICAL, Practical, judge, play_tuned, train
+from jaxbio.studies.practical import PRACTICAL, Practical, judge, play_tuned, train, train_all
 from jaxbio.trees import pytree
 
 SIZES: dict[str, Any] = {"horizon": 60, "progress": False}
@@ -98,7 +98,8 @@ def test_without_a_choice_all_forms_are_one(by_luck: xr.Dataset) -> None:
 
 
 def test_a_form_is_a_setting_for_each_problem() -> None:
-    means = train(ALL, {"stubborn": STUBBORN}, runs=1, **SIZES)["stubborn"]
+    means = train_all(ALL, {"stubborn": STUBBORN}, runs=1, **SIZES)["stubborn"]
+    np.testing.assert_array_equal(means, train("stubborn", STUBBORN, ALL, 1, 0, **SIZES))
     assert means.shape == (3, 3)
     forms = {"worst": {"stubborn": means.argmax(axis=1)}, "best": {"stubborn": [1, 2, 0]}}
     calls: list[int] = []

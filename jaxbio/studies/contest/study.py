@@ -34,7 +34,7 @@ from jaxbio.studies.contest.scores import (
 )
 from jaxbio.studies.contestants import UNIFORM, looks_at_states
 from jaxbio.studies.outputs import named
-from jaxbio.studies.practical import Practical, judge, of_theorems, sweeps_of, train
+from jaxbio.studies.practical import Practical, judge, of_theorems, sweeps_of, train_all
 
 TABLES = 20  # numbers of a round, at most, in the tables of a class
 FORMS = THEOREM, TUNED, FIXED = "theorem", "tuned", "fixed"
@@ -124,7 +124,9 @@ def _play(
             own = {**how, "store": part(how["store"], named(name))}
             return {**own, "runs": runs, "progress": False, "after": shown.update}
 
-        parts = [train(envs, everybody, **given(name, training)) for name, envs in groups.items()]
+        parts = [
+            train_all(envs, everybody, **given(name, training)) for name, envs in groups.items()
+        ]
         trained = {label: np.concatenate([one[label] for one in parts]) for label in everybody}
         contestants = {label: trained[label] for label in known}
         fixed = fixed_settings(contestants, _measured(contestants, trained), classes)
