@@ -142,9 +142,9 @@ def test_scores_and_ratios_keep_the_pairing_of_runs() -> None:
 def test_one_setting_for_all_is_least_behind_where_it_is_most() -> None:
     """The first is best on average, the second on the worst class; classes count, not problems."""
     measure = Yardstick(np.zeros(4, int), np.zeros(4), np.full(4, 100.0))
-    training = {"a": np.array([[0.0, 30.0], [0.0, 30.0], [0.0, 30.0], [60.0, 20.0]])}
+    training = {"a": np.array([[0.0, 30.0], [0.0, 30.0], [0.0, 30.0], [60.0, 40.0]])}
     assert fixed_settings(training, measure, ["A", "A", "A", "B"]) == {"a": 1}
-    # In one class the first has a mean of 15, the second 27.5.
+    # In one class the first has a mean of 15, the second 32.5.
     assert fixed_settings(training, measure, ["A", "A", "A", "A"]) == {"a": 0}
 
 
