@@ -128,7 +128,8 @@ def play_tuned(
     how = {"horizon": horizon, "seed": seed, "store": store, "progress": progress, **given}
     means = train_all(problems, entrants, runs=training, **how)
     chosen = {label: own.argmin(axis=1) for label, own in means.items()}
-    forms = {"theorem": of_theorems(entrants, len(problems)), "tuned": chosen}
+    first = {label: np.zeros(len(problems), int) for label in entrants}
+    forms = {"theorem": first, "tuned": chosen}
     return xr.Dataset(
         {
             "final_regret": judge(problems, entrants, forms, runs=runs, **how),
@@ -139,11 +140,6 @@ def play_tuned(
             ),
         }
     )
-
-
-def of_theorems(entrants: Mapping[str, Practical], problems: int) -> dict[str, np.ndarray]:
-    """The first setting on every problem: label -> numbers [problem], as `judge` takes them."""
-    return {label: np.zeros(problems, int) for label in entrants}
 
 
 def train(

@@ -70,12 +70,19 @@ def scores(
     """
     names = list(dict.fromkeys(classes))
     finals = finals.transpose("form", "learner", "run", "problem")
-    places = np.arange(finals.sizes["problem"])
-    best = finals.sel(form=reference).values[measure.best, :, places].T  # [run, problem]
+    best = _of_the_best(finals, measure, reference)
     values = by_class((finals.values - best) / measure.scale, classes, names)
     coords = {"form": finals.form, "learner": finals.learner, "class": names}
     dims = ("form", "learner", "run", "class")
     return xr.DataArray(values, coords, dims).transpose("form", "learner", "class", "run")
+
+
+def _of_the_best(finals: xr.DataArray, measure: Yardstick, reference: str) -> np.ndarray:
+    """[run, problem]: final regret of the best learner of each problem. finals: [form, learner,
+    run, problem].
+    """
+    places = np.arange(finals.sizes["problem"])
+    return finals.sel(form=reference).values[measure.best, :, places].T
 
 
 def behind(scored: xr.DataArray) -> dict[str, xr.DataArray]:
@@ -103,8 +110,7 @@ def ratios(
     """
     names = list(dict.fromkeys(classes))
     finals = finals.transpose("form", "learner", "run", "problem")
-    places = np.arange(finals.sizes["problem"])
-    best = finals.sel(form=reference).values[measure.best, :, places].T  # [run, problem]
+    best = _of_the_best(finals, measure, reference)
     means = [np.where(one.mean(axis=-2) > 0, one.mean(axis=-2), np.nan)
              for one in (finals.values, best)]  # fmt: skip
     relative = finals.values / means[0][..., None, :] - best / means[1]

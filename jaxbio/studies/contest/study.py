@@ -34,7 +34,7 @@ from jaxbio.studies.contest.scores import (
 )
 from jaxbio.studies.contestants import UNIFORM, looks_at_states
 from jaxbio.studies.outputs import named
-from jaxbio.studies.practical import Practical, judge, of_theorems, sweeps_of, train_all
+from jaxbio.studies.practical import Practical, judge, sweeps_of, train_all
 
 TABLES = 20  # numbers of a round, at most, in the tables of a class
 FORMS = THEOREM, TUNED, FIXED = "theorem", "tuned", "fixed"
@@ -132,11 +132,7 @@ def _play(
         fixed = fixed_settings(contestants, _measured(contestants, trained), classes)
         played = []
         for own, (name, envs) in zip(parts, groups.items(), strict=True):
-            forms = {
-                THEOREM: of_theorems(known, len(envs)),
-                TUNED: {label: own[label].argmin(axis=1) for label in known},
-                FIXED: {label: np.full(len(envs), fixed[label]) for label in known},
-            }
+            forms = _chosen({label: own[label] for label in known}, fixed)
             played.append(judge(envs, known, forms, **given(name, runs)))
     whole: Any = xr.concat(played, "problem")
     return trained, whole, fixed
