@@ -54,6 +54,7 @@ from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
 from jaxbio.studies.advise.study import advise
 from jaxbio.studies.beyond.study import play_beyond
+from jaxbio.studies.contest.study import contest
 from jaxbio.studies.guarantees.study import check_guarantees
 from jaxbio.studies.phase.study import phase_diagram
 from jaxbio.studies.phase.tuned import worth_diagram
@@ -120,6 +121,7 @@ __all__ = [
     "check_guarantees",
     "compare",
     "compare_points",
+    "contest",
     "environment_names",
     "example_log",
     "fit_delays",

@@ -31,6 +31,7 @@ COMMANDS = (  # in the order of the help: modules, each of which adds its comman
     "cli.bounds",
     "cli.log",
     "studies.advise.command",
+    "studies.contest.command",
     "studies.phase.command",
     "studies.regimes.command",
     "studies.beyond.command",

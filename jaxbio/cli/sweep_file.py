@@ -66,9 +66,7 @@ def add(commands: Any) -> None:
     made.description = __doc__
     config = made.add_argument("config", type=parsing.path, metavar="CONFIG.toml")
     config.complete = shtab.FILE  # type: ignore[attr-defined]
-    made.add_argument(
-        "--scheduler", metavar="ADDRESS", help="of a Dask cluster that plays: tcp://127.0.0.1:8786"
-    )
+    parsing.scheduler(made)
 
 
 def read(path: Path) -> dict[str, Any]:

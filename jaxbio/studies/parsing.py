@@ -133,6 +133,12 @@ def figure(made: argparse.ArgumentParser) -> None:
     drawn.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
+def scheduler(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of a Dask cluster that plays: tcp://127.0.0.1:8786"
+    )
+
+
 def path(text: str) -> Path:
     try:
         return checks.path("the name", text)

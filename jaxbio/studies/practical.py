@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,9 +30,11 @@ TRAINING_RUNS = 64
 class Practical(NamedTuple):
     """name, options: of a registered learner, in the form of its theorem or, where it has none, in
     its usual one. grid: option -> values to choose from, that of this form first.
+
+    name: or a class or a function of these options that makes a learner, for one of your own.
     """
 
-    name: str
+    name: str | Callable[..., Any]
     options: Mapping[str, Any]
     grid: Mapping[str, Sequence[Any]]
 
@@ -44,14 +46,18 @@ class Practical(NamedTuple):
 
     def made(self, setting: Mapping[str, Any]) -> Any:
         """The learner with these numbers."""
-        return make_learner(self.name, **{**self.options, **setting})
+        options = {**self.options, **setting}
+        if callable(self.name):
+            return self.name(**options)
+        return make_learner(self.name, **options)
 
     def written(self, setting: Mapping[str, Any]) -> str:
         """As on the command line: name:option=value,..., without what is usual."""
         usual = self.settings[0]
         changed = {key: value for key, value in setting.items() if value != usual[key]}
         words = [f"{key}={value}" for key, value in {**self.options, **changed}.items()]
-        return f"{self.name}:{','.join(words)}" if words else self.name
+        name = getattr(self.name, "__name__", "learner") if callable(self.name) else self.name
+        return f"{name}:{','.join(words)}" if words else name
 
 
 PRACTICAL: dict[str, Practical] = {
@@ -94,19 +100,6 @@ def play_problems(
     ).final_regret
 
 
-def train(
-    label: str, entrant: Practical, problems: Sequence[Any], training: int, seed: Any, **given: Any
-) -> np.ndarray:
-    """Mean final regret [problem, setting] of `training` runs: of worlds in which nothing that is
-    played with this seed is judged, the same for all settings and learners. given: of `sweep`.
-    """
-    learners = {label: lambda setting: entrant.made(entrant.settings[setting])}
-    axes = {"setting": list(range(len(entrant.settings)))}
-    worlds = {"runs": training, "seed": training_seed(seed, 0)}
-    played = play_problems(problems, learners, axes, **worlds, **given)
-    return played.sel(learner=label).mean("run").transpose("problem", "setting").values
-
-
 def play_tuned(
     problems: Sequence[Any],
     entrants: Mapping[str, Practical],
@@ -132,31 +125,115 @@ def play_tuned(
     judge.
     """
     runs, training = checks.size("runs", runs, 1), checks.size("training", training, 1)
-    given |= {"horizon": horizon, "progress": progress}
-    chosen: dict[str, np.ndarray] = {}
-    least = []
-    for label, one in entrants.items():
-        found = train(label, one, problems, training, seed,
-                      store=part(store, f"training-{label}"), **given)  # fmt: skip
-        chosen[label] = found.argmin(axis=1)
-        least.append(found.min(axis=1))
-    forms: dict[str, dict[str, Any]] = {
-        "theorem": {label: one.made(one.settings[0]) for label, one in entrants.items()},
-        "tuned": {
-            label: lambda problem, e=one, own=chosen[label]: e.made(e.settings[own[problem]])
-            for label, one in entrants.items()
-        },
-    }
-    played = [
-        play_problems(
-            problems, learners, {}, runs=runs, seed=seed, store=part(store, form), **given
-        )
-        for form, learners in forms.items()
-    ]
+    how = {"horizon": horizon, "seed": seed, "store": store, "progress": progress, **given}
+    means = train_all(problems, entrants, runs=training, **how)
+    chosen = {label: own.argmin(axis=1) for label, own in means.items()}
+    first = {label: np.zeros(len(problems), int) for label in entrants}
+    forms = {"theorem": first, "tuned": chosen}
     return xr.Dataset(
         {
-            "final_regret": xr.concat(played, "form").assign_coords(form=list(forms)),
+            "final_regret": judge(problems, entrants, forms, runs=runs, **how),
             "setting": (("learner", "problem"), np.stack(list(chosen.values()))),
-            "training_regret": (("learner", "problem"), np.stack(least)),
+            "training_regret": (
+                ("learner", "problem"),
+                np.stack([own.min(axis=1) for own in means.values()]),
+            ),
         }
     )
+
+
+def train(
+    label: str, entrant: Practical, problems: Sequence[Any], training: int, seed: Any, **given: Any
+) -> np.ndarray:
+    """Mean final regret [problem, setting] of `training` runs: of worlds in which nothing that is
+    played with this seed is judged, the same for all settings and learners. given: of `sweep`.
+    """
+    return _trained({label: entrant}, problems, training, seed, **given)[label]
+
+
+def train_all(
+    problems: Sequence[Any],
+    entrants: Mapping[str, Practical],
+    *,
+    runs: int,
+    seed: Any = 0,
+    store: str | os.PathLike[str] | None = None,
+    after: Callable[[], Any] = lambda: None,
+    **given: Any,
+) -> dict[str, np.ndarray]:
+    """label -> what `train` gives; those with equally many settings are played together.
+
+    after: called after each sweep. given: of `sweep`.
+    """
+    found: dict[str, np.ndarray] = {}
+    for count, group in _by_settings(entrants).items():
+        where = part(store, f"training-{count}")
+        found |= _trained(group, problems, runs, seed, store=where, **given)
+        after()
+    return {label: found[label] for label in entrants}
+
+
+def _trained(
+    entrants: Mapping[str, Practical],
+    problems: Sequence[Any],
+    training: int,
+    seed: Any,
+    **given: Any,
+) -> dict[str, np.ndarray]:
+    """Of entrants with equally many settings."""
+    learners = {label: lambda setting, e=one: e.made(e.settings[setting])
+                for label, one in entrants.items()}  # fmt: skip
+    (count,) = {len(one.settings) for one in entrants.values()}
+    axes = {"setting": list(range(count))}
+    worlds: Any = {"runs": training, "seed": training_seed(seed, 0)}
+    means = play_problems(problems, learners, axes, **worlds, **given).mean("run")
+    return {label: means.sel(learner=label).transpose("problem", "setting").values
+            for label in entrants}  # fmt: skip
+
+
+def judge(
+    problems: Sequence[Any],
+    entrants: Mapping[str, Practical],
+    forms: Mapping[str, Mapping[str, np.ndarray]],
+    *,
+    runs: int,
+    seed: Any = 0,
+    store: str | os.PathLike[str] | None = None,
+    after: Callable[[], Any] = lambda: None,
+    **given: Any,
+) -> xr.DataArray:
+    """Final regret [form, learner, problem, run], in worlds that are none of training.
+
+    forms: name -> label -> the number of the setting on each problem [problem]. Entrants without a
+    choice play once for all forms. after: called after each sweep. given: of `sweep`.
+    """
+    played: list[xr.DataArray] = []
+    for form, chosen in forms.items():
+        learners = {
+            label: lambda problem, e=one, own=chosen[label]: e.made(e.settings[own[problem]])
+            for label, one in entrants.items()
+            if not played or len(one.settings) > 1
+        }
+        if learners:
+            where = part(store, form)
+            own = play_problems(problems, learners, {}, runs=runs, seed=seed, store=where, **given)
+            whole = own if not played else own.combine_first(played[0])
+            played.append(whole.sel(learner=list(entrants)))
+        else:
+            played.append(played[0])
+        after()
+    finals = xr.concat(played, "form").assign_coords(form=list(forms))
+    return finals.transpose("form", "learner", "problem", "run")
+
+
+def _by_settings(entrants: Mapping[str, Practical]) -> dict[int, dict[str, Practical]]:
+    """Entrants that one sweep can play, by how many settings they have."""
+    groups: dict[int, dict[str, Practical]] = {}
+    for label, one in entrants.items():
+        groups.setdefault(len(one.settings), {})[label] = one
+    return groups
+
+
+def sweeps_of(entrants: Mapping[str, Practical]) -> int:
+    """How many `train_all` plays."""
+    return len(_by_settings(entrants))

@@ -20,6 +20,7 @@ from jaxbio.studies import specs
 from jaxbio.studies.advise import command as advise
 from jaxbio.studies.beyond import command as beyond
 from jaxbio.studies.beyond.study import play_beyond
+from jaxbio.studies.contest import command as contest
 from jaxbio.studies.guarantees import command as guarantees
 from jaxbio.studies.paper import command as reproduce
 from jaxbio.studies.paper.experiment import Options
@@ -239,10 +240,11 @@ def nothing_played(monkeypatch: pytest.MonkeyPatch) -> None:
     def played(*_: object, **__: object) -> None:
         raise AssertionError("played")
 
-    for module in (run, sweep_file, reproduce, tuning, advise, phase, regimes, beyond, violations,
-                   rates):  # fmt: skip
-        for name in ("simulate", "sweep", "EXPERIMENTS", "tune", "advise", "phase_diagram",
-                     "play_regimes", "play_beyond", "violations", "measure_rates"):  # fmt: skip
+    for module in (run, sweep_file, reproduce, tuning, advise, contest, phase, regimes, beyond,
+                   violations, rates):  # fmt: skip
+        for name in ("simulate", "sweep", "EXPERIMENTS", "tune", "advise", "contest",
+                     "phase_diagram", "play_regimes", "play_beyond", "violations",
+                     "measure_rates"):  # fmt: skip
             monkeypatch.setattr(module, name, played, raising=False)
     monkeypatch.setattr(guarantees, "check_guarantees", played)
 
@@ -253,7 +255,8 @@ WITH_FIGURE = {
     "advise": ["advise", "--actions", "3", "--states", "3"],
 }
 STUDIES = {
-    name: [name] for name in ("phase", "regimes", "beyond", "violations", "guarantees", "rates")
+    name: [name]
+    for name in ("contest", "phase", "regimes", "beyond", "violations", "guarantees", "rates")
 }
 
 
@@ -368,6 +371,7 @@ SAME = {  # command: the Python function that it plays, options with another nam
     "phase": (jb.phase_diagram, {"horizon": "horizons"}),
     "regimes": (play_regimes, {}),
     "beyond": (play_beyond, {}),
+    "contest": (jb.contest, {}),
     "violations": (jb.violations, {}),
     "guarantees": (jb.check_guarantees, {}),
     "rates": (jb.measure_rates, {}),

@@ -17,6 +17,10 @@ from jaxbio.studies.advise.figure import advice
 from jaxbio.studies.advise.tournament import Left, Outcome
 from jaxbio.studies.beyond.figure import beyond
 from jaxbio.studies.beyond.study import CHANGES, FORGETFUL, MEMORIES
+from jaxbio.studies.contest.entrants import ENTRANTS
+from jaxbio.studies.contest.figure import WORST, table
+from jaxbio.studies.contest.problems import CLASSES
+from jaxbio.studies.contest.study import FORMS
 from jaxbio.studies.contestants import ROBUST, UNIFORM, contestants
 from jaxbio.studies.guarantees.figure import bounds_and_runs
 from jaxbio.studies.guarantees.study import TRIVIAL
@@ -206,6 +210,49 @@ def made_up_violations() -> xr.Dataset:
     coordinates = {"kind": list(KINDS), "pair": names, "strength": v}
     about = {"against": "blind", "guessing": 1_455.0, "runs": 64, "horizon": 10_000, "delay": 100}
     return xr.Dataset(variables, coordinates, about)
+
+
+def made_up_contest() -> xr.Dataset:
+    """All learners and classes, from the best to one that is worse than guessing."""
+    names, classes = list(ENTRANTS), list(CLASSES)
+    share = np.linspace(0, 1.31, len(names) * len(classes)).reshape(len(names), -1)[::-1]
+    values = np.broadcast_to(share, (len(FORMS), *share.shape))
+    cells, rows = ("form", "learner", "class"), ("form", "learner")
+    variables: dict[str, Any] = {
+        "behind": (cells, values),
+        "may_be_best": (cells, values < 0.01),
+        "worst": (rows, values.max(axis=-1)),
+        "worst_class": (rows, np.full(values.shape[:2], "many-states")),
+        "may_be_robust": (rows, values[..., 0] < 0.01),
+        "looks_at_states": ("learner", [number % 2 == 0 for number in range(len(names))]),
+        "best": ("problem", ["UCB1"] * 39),
+    }
+    coordinates = {"form": list(FORMS), "learner": names, "class": classes}
+    return xr.Dataset(variables, coordinates, {"runs": 128, "horizon": 10_000})
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_table_of_a_contest_can_be_read(look: Look, form: str) -> None:
+    data = made_up_contest()
+    with rc_context(style(look)):
+        figure = table(data, form, look)
+        assert_readable(form, figure)
+    (axes,) = figure.axes
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert [label[2:] for label in labels] == list(ENTRANTS)[::-1]  # the most robust above
+    assert {label[0] for label in labels} == {"●", "○"}
+    texts = [text.get_text() for text in axes.texts]
+    assert WORST in texts
+    worst = [f"{100 * value:.0f}" for value in data.worst.isel(form=0).values if value > 0.1]
+    assert set(worst) <= set(texts)
+    bold = [text.get_text() for text in axes.texts if text.get_weight() == "bold"]
+    shown = 1 if look.narrow else 2 + int((data.behind[0] < 0.01).sum())
+    assert 1 <= len(bold) <= shown
+    if look.narrow:
+        assert "many states" in texts
+    else:
+        assert {one.column for one in CLASSES.values()} <= set(texts)
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark-narrow"])

@@ -219,6 +219,8 @@ def targets() -> list[Target]:
                progress=False),
         target("violations", jb.violations, kinds=["turning"], strengths=[0, 1], horizon=20,
                delay=3, progress=False),
+        target("contest", jb.contest, classes={"a": {"b": env}}, entrants={"c": base, "d": base},
+               horizon=20, runs=2, training=2, progress=False),
         target("check_guarantees", jb.check_guarantees, horizons=[20], progress=False),
         target("measure_rates", jb.measure_rates, progress=False),
         target("read_log", jb.read_log, table=EVENTS, **COLUMNS, progress=False),

@@ -1,0 +1,1 @@
+"""Which learner for which class of problems, each tuned, and which one for all of them."""
