@@ -71,6 +71,8 @@ FIGURES = {  # in the documentation's assets
     "regimes.png": Shown(REGIMES, "-regret-light.png"),
     "regimes-delays.png": Shown(REGIMES, "-delays-light.png"),
     "beyond.png": Shown("jaxbio beyond --runs 200", "-regret-light.png"),
+    "contest-fixed.png": Shown("jaxbio contest", "-fixed-light.png"),
+    "contest-tuned.png": Shown("jaxbio contest", "-tuned-light.png"),
     "violations.png": Shown("jaxbio violations --runs 256", "-risk-light.png"),
     "violations-blind.png": Shown(
         "jaxbio violations --against blind --runs 256", "-risk-light.png"
