@@ -51,12 +51,13 @@ CONTESTANTS = (
     "--figure results/contestants.png"
 )
 REGIMES = "jaxbio regimes --runs 400 --horizon 50000"
-REGRET = "results/paper/figures/experiment-1-regret"
 
 FIGURES = {  # in the documentation's assets
-    "experiment1.png": Shown("jaxbio reproduce 1", f"{REGRET}-light.png"),
-    "experiment1-dark.png": Shown("jaxbio reproduce 1", f"{REGRET}-dark.png"),
+    "experiment1.png": Shown(
+        "jaxbio reproduce 1", "results/paper/figures/experiment-1-regret-light.png"
+    ),
     "worth.png": Shown("jaxbio phase --tuned --runs 256", "-worth-light.png"),
+    "worth-dark.png": Shown("jaxbio phase --tuned --runs 256", "-worth-dark.png"),
     "phase-wide.png": Shown("jaxbio phase --grid wide --runs 300", "-phase-light.png"),
     "phase-full.png": Shown("jaxbio phase --grid full --runs 300", "-phase-light.png"),
     "phase-sizes.png": Shown(SIZES, "-phase-MetaBIO-light.png"),
