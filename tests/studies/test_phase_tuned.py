@@ -96,7 +96,7 @@ def _played(env: jb.Environment, worlds: dict[str, Any]) -> dict[tuple[str, str]
 
 
 def made_up(regrets: dict[str, tuple[float, float]]) -> Any:
-    """As `play_problems` and `train` of practical.py: a label's regret in training and elsewhere is
+    """As `play_problems` and `train` of jaxbio.studies.practical: a label's regret in training and elsewhere is
     made up, the same in all runs.
     """
 
