@@ -96,8 +96,8 @@ def _played(env: jb.Environment, worlds: dict[str, Any]) -> dict[tuple[str, str]
 
 
 def made_up(regrets: dict[str, tuple[float, float]]) -> Any:
-    """As `play_problems` and `train` of jaxbio.studies.practical: a label's regret in training and elsewhere is
-    made up, the same in all runs.
+    """As `play_problems` and `train` of jaxbio.studies.practical: a label's regret in training
+    and elsewhere is made up, the same in all runs.
     """
 
     def train(label: str, entrant: Practical, problems: Any, *_: Any, **__: Any) -> np.ndarray:
