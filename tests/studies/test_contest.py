@@ -440,9 +440,9 @@ def test_the_command(
     found = json.loads(capsys.readouterr().out)
     assert asked["classes"] == ["random"]
     assert (asked["runs"], asked["training"], asked["size"]) == (9, None, "full")
-    assert asked["store"] == tmp_path / "store" / "full_random_9_0"
+    assert asked["store"] == tmp_path / "store" / "full_random_runs=9_seed=0"
     assert asked["client"] is None
-    assert f"{tmp_path / 'full_random_9_0'}.nc" in found["files"]
+    assert f"{tmp_path / 'full_random_runs=9_seed=0'}.nc" in found["files"]
     shown = [file for file in found["files"] if file.endswith("-light.png")]
     assert [Path(file).name.split("-")[1] for file in shown] == list(FORMS)
     assert all(Path(file).exists() for file in found["files"])

@@ -114,7 +114,7 @@ def advise(
         In the first look learners play a few at a time, and none begins when time is over: those
         that are finished by then are compared, the others are named in `unfinished`, and where
         fewer than two are it is an error that says what would be enough. No other look begins that
-        is not expected to end in this time, and it is given up a third after it.
+        is not expected to end in this time, and it is given up a tenth after it.
       looks, first: at most so many looks at the results; the first at so many games of each
         learner (fewer where they are long), each further one at twice as many as the one before.
       level: the probability, at most, that a winner is named among equals, or that a learner that

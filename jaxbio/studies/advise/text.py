@@ -9,8 +9,8 @@ from jaxbio.studies.families import FAMILIES
 
 NEVER, CHANGES, OWN = "If the mapping never changes", "If the mapping changes", "On this problem"
 ADVERSARIAL = (
-    "If losses are adversarial, what a state cost before says nothing: take a learner that ignores "
-    "states, such as DAda-Exp3."
+    "If losses are adversarial, what a state cost before says nothing about what it will cost, and "
+    "these games\nsay nothing about that: DAda-Exp3, which ignores states, has a guarantee there."
 )
 THEORY = (
     "`jaxbio theory` may name another learner: it compares bounds, which only some learners have.\n"

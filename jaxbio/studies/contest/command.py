@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
 def study(options: Any) -> tuple[dict[str, Any], str]:
     """Play, write data and the figures; what is found, and as text."""
     given = {name: getattr(options, name) for name in OPTIONS}
-    name = named(*given.values())
+    name = named(*(_word(option, value) for option, value in given.items()))
     address = options.scheduler
     with cluster.connected(address) if address else nullcontext() as client:
         store, shown = parts(options, name), not options.quiet
@@ -47,3 +47,8 @@ def study(options: Any) -> tuple[dict[str, Any], str]:
         files += write(options.folder, name, numbers, form, partial(table, data, form))
     found = {"files": files, "forms": summary(data)}
     return found, as_text(found)
+
+
+def _word(option: str, value: Any) -> Any:
+    """An option in a name; a number says what it is."""
+    return f"{option}={value}" if isinstance(value, int) else value

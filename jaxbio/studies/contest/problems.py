@@ -70,7 +70,7 @@ def long_delays(horizon: int) -> Problems:
 
 
 def heavy_tails(horizon: int) -> Problems:
-    """Half of the delays are below 50 or so; losses that would come after the end never do."""
+    """Half of the delays are below 25 or so; losses that would come after the end never do."""
     generator = np.random.default_rng(1)
 
     def never_before_the_end() -> TableDelay:
@@ -120,7 +120,7 @@ def switches(horizon: int) -> Problems:
 
 
 def drifts(horizon: int) -> Problems:
-    """The best action changes every 3,465, 1,201 and 416 of 10,000 rounds."""
+    """The best action changes every 3,466, 1,201 and 416 of 10,000 rounds."""
     return {f"strength {v}": drifting(v, 100, horizon) for v in (0.2, 0.4, 0.6)}
 
 
