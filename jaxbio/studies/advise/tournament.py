@@ -45,8 +45,9 @@ class Left(NamedTuple):
 
 class Worth(NamedTuple):
     """What states are worth: the mean regret of the best learner that looks at them relative to
-    that of the best one that does not, each as `named_of` has it, with its 95 % interval. runs: that it
-    was measured on. The two were chosen by the games before, where there were any (`fresh`).
+    that of the best one that does not, each as `named_of` has it, with its 95 % interval. runs:
+    that it was measured on. The two were chosen by the games before, where there were any
+    (`fresh`).
     """
 
     with_states: str
