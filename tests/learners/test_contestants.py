@@ -96,7 +96,7 @@ def test_a_period_beyond_the_horizon_changes_nothing() -> None:
     """The base is told the real horizon, which its radius depends on."""
     base = jb.SuccessiveElimination(scale=0.25)
     alone, wrapped = (
-        jb.trajectory(utility(2), learner, 0, 100) for learner in (base, jb.Restarting(base, 2**20))
+        jb.trajectory(utility(2), learner, 1, 100) for learner in (base, jb.Restarting(base, 2**20))
     )
     np.testing.assert_array_equal(wrapped.action, alone.action)
     assert len(np.unique(np.asarray(alone.action)[-20:])) == 1, "nothing is dropped"

@@ -381,7 +381,9 @@ def test_the_size_of_a_program_does_not_depend_on_the_ring() -> None:
         game = make_game(env, LEARNERS["metabio"], 10**6, depth, lanes, library=np)
         return len(native.module_of(choice.flattened(GAME, game, False))[0].splitlines())
 
-    assert abs(length(60_000) - length(1000)) <= 5
+    assert abs(length(60_000) - length(10_000)) <= 5
+    # From a ring that outgrows a cache rows are fetched before they are read: a line for each read.
+    assert abs(length(10_000) - length(1000)) <= 20
 
 
 def test_the_bytes_of_a_ring() -> None:
