@@ -246,7 +246,7 @@ def test_the_table_of_a_contest_can_be_read(look: Look, form: str) -> None:
     assert WORST in texts
     worst = [f"{100 * value:.0f}" for value in data.worst.isel(form=0).values if value > 0.1]
     assert set(worst) <= set(texts)
-    bold = [text.get_text() for text in axes.texts if text.get_weight() == "bold"]
+    bold = [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"]
     shown = 1 if look.narrow else 2 + int((data.behind[0] < 0.01).sum())
     assert 1 <= len(bold) <= shown
     if look.narrow:

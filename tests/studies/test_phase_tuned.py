@@ -70,7 +70,7 @@ def test_learners_and_settings_are_chosen_in_training_and_judged_elsewhere(
             labels = [
                 label
                 for label, one in LEARNERS.items()
-                if looks_at_states(jb.make_learner(one.name), envs[0]) == does
+                if looks_at_states(one.made({}), envs[0]) == does
             ]
             mine = {key: own for key, own in played.items() if key[0] in labels}
             assert len(mine) == 5
@@ -104,10 +104,7 @@ def made_up(regrets: dict[str, tuple[float, float]]) -> Any:
         return np.full((len(problems), len(entrant.settings)), regrets[label][0])
 
     def play(problems: Any, learners: Any, axes: Any, runs: int, **_: Any) -> xr.DataArray:
-        names = {one.name: label for label, one in LEARNERS.items()}
-        types: dict[Any, str] = {
-            type(jb.make_learner(name)): label for name, label in names.items()
-        }
+        types = {type(one.made({})): label for label, one in LEARNERS.items()}
         values = np.ones((len(learners), len(problems), runs))
         for i, learner in enumerate(learners.values()):
             for j in range(len(problems)):
