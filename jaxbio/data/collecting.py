@@ -211,14 +211,16 @@ class Losses:
         low, high = self.bounds
         rest = found.values - low if self.roles.reward is None else high - found.values
         loss = rest / (high - low)
-        self._look(found.values, loss, left)
-        return np.clip(loss, 0.0, 1.0)
+        outside = (loss < -SLACK) | (loss > 1 + SLACK)
+        known = left.keep if come is None else left.keep & come
+        self._look(found.values, outside & known, known, left)
+        # What has not come has no loss yet: another value may stand for that.
+        return np.where(outside, np.nan, np.clip(loss, 0.0, 1.0))
 
-    def _look(self, values: np.ndarray, loss: np.ndarray, left: Left) -> None:
-        there = values[left.keep & ~np.isnan(values)]
+    def _look(self, values: np.ndarray, outside: np.ndarray, known: np.ndarray, left: Left) -> None:
+        there = values[known & ~np.isnan(values)]
         if there.size:
             self.least, self.most = min(self.least, there.min()), max(self.most, there.max())
-        outside = left.keep & ((loss < -SLACK) | (loss > 1 + SLACK))
         if self.outside is None and outside.any():
             place = int(np.argmax(outside))
             self.outside = int(left.part.rows[place]), float(values[place])
