@@ -218,7 +218,9 @@ def _strays(
     """Places of quotation marks that neither begin a field nor end one, nor are written twice."""
     places = np.flatnonzero(quotes)
     beside = letters[np.where(inside[places], places - 1, places + 1)]  # the last is a newline
-    return places[~np.isin(beside, [separator, NEWLINE, QUOTE, ord("\r"), ord(" ")])]
+    fine = np.zeros(256, bool)
+    fine[[separator, NEWLINE, QUOTE, ord("\r"), ord(" ")]] = True
+    return places[~fine[beside]]
 
 
 def as_file(data: bytes) -> Any:

@@ -32,6 +32,10 @@ def hashed(values: Any, column: str, unit: str, rows: np.ndarray) -> np.ndarray:
             )
     texts = series.astype(object)
     there = ~is_empty(texts)
-    names = texts.where(there, "").map(label).to_numpy(object)
+    names = np.empty(len(texts), object)
+    names[:] = [
+        one.strip() if type(one) is str and "." not in one else label(one)  # as label(one), quickly
+        for one in texts.where(there, "")
+    ]
     found = hash_array(names, categorize=False)  # pyright: ignore[reportCallIssue]
     return np.where(there & (names != ""), np.maximum(found, np.uint64(1)), np.uint64(0))
