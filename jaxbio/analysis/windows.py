@@ -10,11 +10,18 @@ import numpy as np
 import xarray as xr
 
 from jaxbio import checks
-from jaxbio.environment.environment import Environment, check_environment, sample_world
+from jaxbio.checks import memory
+from jaxbio.environment.environment import (
+    Environment,
+    check_environment,
+    sample_world,
+    world_entries,
+)
 from jaxbio.environment.windowed import WindowedDelay
 from jaxbio.sweeps.sweep import sweep
 
 MOST_ROUNDS = 50_000  # of which the conversions in time are counted
+MOST_BYTES = 1 << 30  # that the world of these rounds may take while it is made
 OWN = ("environment", "axes")  # arguments of `sweep` that are made here
 
 
@@ -40,8 +47,8 @@ def sweep_windows(
       options: of `sweep`.
     Returns:
       The Dataset of the sweep, with a dimension "window", and in_time [window, state]: the share of
-      conversions that come within the window, counted in the first rounds (at most 50,000) of run
-      0; NaN where a state has none.
+      conversions that come within the window, counted in the first rounds of run 0; NaN where a
+      state has none. It counts at most 50,000 rounds, and fewer where they take more than 1 GB.
     """
     check_environment(env)
     if isinstance(env.delays, WindowedDelay):
@@ -60,9 +67,15 @@ def sweep_windows(
 
     problem(windows[0])  # its complaints first
     axes = {"window": windows}
+    # Before the sweep, which may take hours: whatever is wrong with it is said at once.
+    found = _in_time(env, windows, min(horizon, _rounds_that_fit(env)), absent, seed)
     data = sweep(problem, learners, axes, horizon=horizon, seed=seed, **options)
-    found = _in_time(env, windows, min(horizon, MOST_ROUNDS), absent, seed)
     return data.assign(in_time=(("window", "state"), found))
+
+
+def _rounds_that_fit(env: Environment) -> int:
+    room = min(MOST_BYTES, memory.free_memory() / 2)
+    return max(1, min(MOST_ROUNDS, int(room / (8 * memory.CHECKED * world_entries(env)))))
 
 
 def _in_time(

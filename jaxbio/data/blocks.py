@@ -59,7 +59,13 @@ class CsvFile:
         self.head = len(first)
         text = self._text(first.removeprefix(b"\xef\xbb\xbf"))
         self.separator = separator or max(SEPARATORS, key=text.count)
-        row = next(csv.reader([text.rstrip("\r\n")], delimiter=self.separator), [])
+        try:
+            row = next(csv.reader([text.rstrip("\r\n")], delimiter=self.separator), [])
+        except csv.Error as error:
+            raise ValueError(
+                f"the first line of {path.name} cannot be read as names of columns ({error}): "
+                r"lines must end in \n (Unix) or \r\n (Windows), not in a carriage return alone"
+            ) from error
         self.names = [name.strip() for name in row]
 
     def _text(self, line: bytes) -> str:
@@ -93,7 +99,7 @@ class CsvFile:
                         raise ValueError(self._never_closed(line))
                 whole, kept = data[:cut], data[cut:]
                 if whole:
-                    yield _checked(whole, line, self.separator, len(self.names), raw.tell())
+                    yield self._checked(whole, line, raw.tell())
                     line += whole.count(b"\n")
                 if not more:
                     return
@@ -103,6 +109,50 @@ class CsvFile:
             f"{self.path.name}: a quotation mark in line {line} or after it is never closed; write "
             'a quotation mark inside of a text twice (""), and the text in quotation marks'
         )
+
+    def _checked(self, data: bytes, line: int, seen: int) -> Block:
+        """The records of whole lines; blank lines are left out."""
+        if not data.endswith(b"\n"):
+            data += b"\n"
+        mark, fields = ord(self.separator), len(self.names)
+        if b'"' not in data and not _has_blank(data) and _is_regular(data, mark, fields):
+            lines = np.arange(line, line + data.count(b"\n"))
+            return Block(data, lines, np.empty(0, np.int64), seen)
+        return self._sorted_out(data, line, mark, fields, seen)
+
+    def _sorted_out(self, data: bytes, line: int, mark: int, fields: int, seen: int) -> Block:
+        """What is inside of quotation marks neither ends a field nor a record."""
+        letters = np.frombuffer(data, np.uint8)
+        quotes = letters == QUOTE
+        inside = np.logical_xor.accumulate(quotes) if quotes.any() else quotes
+        ends = np.flatnonzero((letters == NEWLINE) & ~inside)
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        newlines = np.flatnonzero(letters == NEWLINE)
+        lines = line + np.searchsorted(newlines, starts)
+        last = line + np.searchsorted(newlines, ends)
+        marks = np.flatnonzero((letters == mark) & ~inside)
+        has = np.searchsorted(marks, ends) - np.searchsorted(marks, starts) + 1
+        blank = (ends == starts) | ((ends == starts + 1) & (letters[starts] == ord("\r")))
+        fine = (has == fields) & ~blank
+        if (last > lines).any():
+            doubtful = ~fine
+            doubtful[np.searchsorted(ends, _strays(letters, quotes, inside, mark))] = True
+            doubtful &= last > lines
+            if doubtful.any():
+                first = int(np.argmax(doubtful))
+                raise ValueError(stray_marks(self.path.name, lines[first], last[first]))
+        if not fine.all():
+            keep = np.repeat(fine, ends + 1 - starts)
+            data = letters[: len(keep)][keep].tobytes()
+        return Block(data, lines[fine], lines[~fine & ~blank], seen)
+
+
+def stray_marks(name: str, first: int, last: int) -> str:
+    return (
+        f"{name}: between lines {first} and {last} there are quotation marks or carriage returns "
+        "inside of texts that are not themselves in quotation marks, so that records cannot be "
+        'told apart: write a quotation mark twice (""), and the text in quotation marks'
+    )
 
 
 def wrong_encoding(name: str, encoding: str, error: UnicodeDecodeError) -> str:
@@ -148,17 +198,6 @@ def _end_of_records(data: bytes) -> int:
     return end
 
 
-def _checked(data: bytes, line: int, separator: str, fields: int, seen: int) -> Block:
-    """The records of whole lines; blank lines are left out."""
-    if not data.endswith(b"\n"):
-        data += b"\n"
-    mark = ord(separator)
-    if b'"' not in data and not _has_blank(data) and _is_regular(data, mark, fields):
-        lines = np.arange(line, line + data.count(b"\n"))
-        return Block(data, lines, np.empty(0, np.int64), seen)
-    return _sorted_out(data, line, mark, fields, seen)
-
-
 def _has_blank(data: bytes) -> bool:
     return data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
 
@@ -173,23 +212,15 @@ def _is_regular(data: bytes, separator: int, fields: int) -> bool:
     return bool(ends[:, -1].all() and not ends[:, :-1].any())
 
 
-def _sorted_out(data: bytes, line: int, separator: int, fields: int, seen: int) -> Block:
-    """What is inside of quotation marks neither ends a field nor a record."""
-    letters = np.frombuffer(data, np.uint8)
-    quotes = letters == QUOTE
-    inside = np.logical_xor.accumulate(quotes) if quotes.any() else quotes
-    ends = np.flatnonzero((letters == NEWLINE) & ~inside)
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    newlines = np.flatnonzero(letters == NEWLINE)
-    lines = line + np.searchsorted(newlines, starts)
-    marks = np.flatnonzero((letters == separator) & ~inside)
-    has = np.searchsorted(marks, ends) - np.searchsorted(marks, starts) + 1
-    blank = (ends == starts) | ((ends == starts + 1) & (letters[starts] == ord("\r")))
-    fine = (has == fields) & ~blank
-    if not fine.all():
-        keep = np.repeat(fine, ends + 1 - starts)
-        data = letters[: len(keep)][keep].tobytes()
-    return Block(data, lines[fine], lines[~fine & ~blank], seen)
+def _strays(
+    letters: np.ndarray, quotes: np.ndarray, inside: np.ndarray, separator: int
+) -> np.ndarray:
+    """Places of quotation marks that neither begin a field nor end one, nor are written twice."""
+    places = np.flatnonzero(quotes)
+    beside = letters[np.where(inside[places], places - 1, places + 1)]  # the last is a newline
+    fine = np.zeros(256, bool)
+    fine[[separator, NEWLINE, QUOTE, ord("\r"), ord(" ")]] = True
+    return places[~fine[beside]]
 
 
 def as_file(data: bytes) -> Any:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas.util import hash_array
 
 from jaxbio.checks import shown
 from jaxbio.data.dropped import Counter
+from jaxbio.data.keys import hashed
 from jaxbio.data.labels import Labels
 from jaxbio.data.numbers import as_numbers
-from jaxbio.data.tables import Part, Table
+from jaxbio.data.tables import LABEL, TEXT, Part, Table
 from jaxbio.data.times import NUMBER, as_stamps
 
 FIELDS = "another number of fields than the header has"
@@ -72,7 +72,8 @@ def collect(
     zone: str | None,
     bounds: tuple[float, float],
 ) -> Collected:
-    labelled = [roles.action] if numeric_states else [roles.action, roles.state]
+    texts = {} if roles.key is None else {roles.key: TEXT}
+    texts |= {roles.action: LABEL} | ({} if numeric_states else {roles.state: LABEL})
     wanted = list(dict.fromkeys(name for _, name in roles.given()))
     actions = Labels(roles.action, "is it an id? Give the column of what was chosen")
     few = "give bins=5, or edges of your own, if it is a number"
@@ -83,7 +84,7 @@ def collect(
     kept: dict[str, list[np.ndarray]] = {name: [] for name in ("action", "state", "loss", "rows")}
     hashes: list[np.ndarray] = []
     read = 0
-    for part in table.parts(wanted, labelled, tell):
+    for part in table.parts(wanted, texts, tell):
         counter.add(FIELDS, part.wrong)
         read += len(part.rows) + len(part.wrong)
         if not len(part.rows):
@@ -106,7 +107,7 @@ def collect(
         if arrivals is not None:
             arrivals.keep(keep)
         if roles.key is not None:
-            hashes.append(_hashes(part.columns[roles.key])[keep])
+            hashes.append(hashed(part.columns[roles.key], roles.key, table.unit, part.rows)[keep])
     losses.refuse()
     time = times.whole()
     return Collected(
@@ -210,14 +211,16 @@ class Losses:
         low, high = self.bounds
         rest = found.values - low if self.roles.reward is None else high - found.values
         loss = rest / (high - low)
-        self._look(found.values, loss, left)
-        return np.clip(loss, 0.0, 1.0)
+        outside = (loss < -SLACK) | (loss > 1 + SLACK)
+        known = left.keep if come is None else left.keep & come
+        self._look(found.values, outside & known, known, left)
+        # What has not come has no loss yet: another value may stand for that.
+        return np.where(outside, np.nan, np.clip(loss, 0.0, 1.0))
 
-    def _look(self, values: np.ndarray, loss: np.ndarray, left: Left) -> None:
-        there = values[left.keep & ~np.isnan(values)]
+    def _look(self, values: np.ndarray, outside: np.ndarray, known: np.ndarray, left: Left) -> None:
+        there = values[known & ~np.isnan(values)]
         if there.size:
             self.least, self.most = min(self.least, there.min()), max(self.most, there.max())
-        outside = left.keep & ((loss < -SLACK) | (loss > 1 + SLACK))
         if self.outside is None and outside.any():
             place = int(np.argmax(outside))
             self.outside = int(left.part.rows[place]), float(values[place])
@@ -243,15 +246,6 @@ def _states(part: Part, column: str, labels: Labels, left: Left, numeric: bool) 
     left.drop(f"{column} is no number", found.unreadable, column)
     left.drop(f"no {column}", np.isnan(found.values))
     return found.values
-
-
-def _hashes(values: Any) -> np.ndarray:
-    """uint64 [rows]; 0 where there is none. The same texts have the same hash in every part."""
-    series = pd.Series(values)
-    there = series.notna().to_numpy()
-    texts = series.astype(object).map(str).to_numpy(object)
-    found = hash_array(texts, categorize=False)  # pyright: ignore[reportCallIssue]
-    return np.where(there, np.maximum(found, np.uint64(1)), np.uint64(0))
 
 
 def at(values: Any, place: int) -> Any:

@@ -17,8 +17,9 @@ import numpy as np
 from scipy import stats
 
 from jaxbio import checks
+from jaxbio.checks import memory
 from jaxbio.environment.delays import NEVER
-from jaxbio.environment.empirical import EmpiricalDelay
+from jaxbio.environment.empirical import LONGEST, EmpiricalDelay
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,9 @@ def fit_delays(came: Any, waiting: Any = (), *, level: float = 0.95) -> DelayFit
     how old the log is at its end, nor on what else comes.
 
     Args:
-      came: int [n], after how many rounds outcomes came, 0 for the same round.
+      came: int [n], after how many rounds outcomes came, 0 for the same round. Of a `Log` that is
+        delays_in_rounds()[seen_in_rounds]; the others, which came after its last decision or have
+        not come, are those that wait.
       waiting: int [m], for how many rounds the others have been waited for until now: an outcome
         with 0 did not come in its own round, of later rounds nothing is known.
       level: of the intervals.
@@ -122,7 +125,18 @@ def law_by_state(fits: Sequence[DelayFit], *, conversions: bool = False) -> Empi
 
 def _curves(fits: Sequence[DelayFit], conversions: bool) -> np.ndarray:
     """[fits, d_max + 1]: the survival of every fit at 0, 1, ...; or of what comes."""
-    rounds = np.arange(1 + max(int(fit.rounds[-1]) for fit in fits))
+    longest = max(int(fit.rounds[-1]) for fit in fits)
+    if longest > LONGEST:
+        raise ValueError(
+            f"a law has a probability for every delay up to the longest, which must be at most "
+            f"{LONGEST:,} rounds, but an outcome of the fit came after {longest:,}: is it a word "
+            "for what has not come? Then give it as waiting; otherwise count in wider rounds"
+        )
+    memory.refuse_table(
+        f"a law of {len(fits)} states with delays up to {longest:,}",
+        len(fits) * (longest + 1), "wider rounds",
+    )  # fmt: skip
+    rounds = np.arange(1 + longest)
     curves = np.stack([fit.survival_at(rounds) for fit in fits])
     if not conversions:
         return curves

@@ -13,6 +13,7 @@ from jaxbio.data.repeats import suspicion
 
 FEW, RARE = 10, 0.01  # rows of a label that has few, and their share
 TIED = 0.5  # of decisions that share their instant with another
+LATE, SOME = 0.05, 5  # share of outcomes after the last decision, and how many are no chance
 SHOWN_LABELS = 5
 
 
@@ -43,7 +44,7 @@ def doubts(log: Log, roles: Roles) -> list[str]:
     losses = log.loss[log.come]
     if log.come.all() and losses.min() == losses.max():
         texts.append(f"every loss is {losses[0]:g}: no action is better than another")
-    texts += _ties(log)
+    texts += [*_ties(log), *_after_all(log)]
     if roles.key is None:
         texts += suspicion(log)
     return texts
@@ -53,7 +54,9 @@ def _without_outcomes(log: Log) -> list[str]:
     texts = []
     for role, labels, axis in (("action", log.actions, 1), ("state", log.states, 0)):
         rows, come = log.counts.sum(axis), log.outcomes.sum(axis)
-        bare = [f"{labels[i]!r} ({rows_of(rows[i])})" for i in np.flatnonzero(come == 0)]
+        bare = [
+            f"{labels[i]!r} ({rows_of(rows[i])})" for i in np.flatnonzero((come == 0) & (rows > 0))
+        ]
         if bare:
             texts.append(
                 f"no outcome has ever come for {role} {_some(bare)}: nothing is known of its "
@@ -104,6 +107,18 @@ def _ties(log: Log) -> list[str]:
         f"{tied:.0%} of decisions have the same {log.names['time']} as another: delays in rounds "
         "take them in the order of the table, and count all decisions at the instant of an outcome "
         "as made before it; give finer times if there are any"
+    ]
+
+
+def _after_all(log: Log) -> list[str]:
+    come = int(log.come.sum())
+    late = come - int(log.seen_in_rounds.sum())
+    if late < SOME or late <= LATE * come:
+        return []
+    return [
+        f"{late / come:.0%} of outcomes came after the last decision: their delays in rounds are "
+        "longer than what delays_in_rounds() gives, as rounds end with the log; fit_delays must "
+        "take these rows as waiting, which seen_in_rounds tells"
     ]
 
 

@@ -80,6 +80,21 @@ class Log:
         return ~np.isnan(self.loss)
 
     @cached_property
+    def seen_in_rounds(self) -> np.ndarray:
+        """bool [rows]: has the outcome come by the last decision? Then `delays_in_rounds` is its
+        delay. Otherwise the true delay is longer, also where the outcome came after the last
+        decision, as rounds that would have followed are not in the log.
+        """
+        if self._at_once:
+            return self.come
+        return self.come & (self.arrived <= self.time[-1])
+
+    @property
+    def _at_once(self) -> bool:
+        """Does the table have no arrivals, as losses are seen at once?"""
+        return "arrived" not in self.names
+
+    @cached_property
     def counts(self) -> np.ndarray:
         """int64 [K, S]: rows by action and state."""
         return self._by_cell(None)
@@ -109,11 +124,12 @@ class Log:
         This is jaxbio's delay d: the loss of round t is seen at the end of round t + d. Row i of
         the log is round i + 1, and decisions of the same instant are rounds in the order of the
         table. An outcome that arrives at the very instant of a decision arrives after it, so that
-        decision counts. Where the outcome has not come it is the number of all later decisions: the
-        last round ends with the log, so the true delay is longer than that, or endless. `come`
-        tells the two apart.
+        decision counts. If losses are seen at once (arrived=None), it is 0. Where the outcome came
+        after the last decision, or has not come, it is the number of all later decisions, and the
+        true delay is longer than that, or endless: `seen_in_rounds` tells these rows from others.
         """
-        return rounds_waited(self.time, self.arrived)
+        waited = rounds_waited(self.time, self.arrived)
+        return np.where(self.come, 0, waited) if self._at_once else waited
 
     def summary(self) -> str:
         """What is in the log, in words and tables."""

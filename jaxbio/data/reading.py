@@ -86,6 +86,11 @@ def read_log(
     _check_texts(missing_state, timezone, time_format, separator, encoding)
     most = checks.number("most_dropped", most_dropped, 0, 1)
     edges = _bins(bins)
+    if edges is not None and missing_state is not None:
+        raise ValueError(
+            "missing_state is a label, but bins makes states of a number: leave one of them out "
+            "(rows without a number are dropped and counted)"
+        )
     opened = open_table(table, separator, decimal, encoding)
     _find_columns(opened, roles)
     counter, form = Counter(), None if time_format is None else str(time_format)

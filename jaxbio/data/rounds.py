@@ -14,8 +14,9 @@ def rounds_waited(time: np.ndarray, arrived: np.ndarray) -> np.ndarray:
     The delay of row i is the number of later rows whose decision was made at arrived[i] or before:
     at one and the same instant decisions come first and outcomes after them. So the outcome is
     known at the end of round i + 1 + delay, after its decision and before the next. For an outcome
-    that has not come it is the number of all later rows. The last round ends with the log, so the
-    outcome was not known at the end of that round either: its delay is longer, or it never comes.
+    that has not come, or came after the last decision, it is the number of all later rows. The last
+    round ends with the last decision's instant, so the outcome was not known at the end of that
+    round either: its delay is longer, or it never comes.
     """
     rows = len(time)
     decided = time.view(np.int64) if time.dtype.kind == "M" else time

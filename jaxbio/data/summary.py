@@ -47,7 +47,7 @@ def as_dict(log: Log) -> dict[str, Any]:
         "counts": log.counts.tolist(),
         "delays": _quantiles(log.delays()[come]),
         "delays_in": "seconds" if log.dated else "the table's unit",
-        "delays_in_rounds": _quantiles(log.delays_in_rounds()[come]),
+        "delays_in_rounds": _quantiles(log.delays_in_rounds()[log.seen_in_rounds]),
         "dropped": {
             reason: {"count": one.count, f"first_{log.unit}s": list(one.first)}
             for reason, one in log.dropped.items()
@@ -61,8 +61,10 @@ def as_text(log: Log) -> str:
     size, unit = _unit(found["delays"]["0.5"]) if log.dated else (1.0, "units of time")
     quantiles = [f"{float(one):.0%}" for one in found["delays"]]
     times = [f"{value / size:.3g}" for value in found["delays"].values()]
-    rounds = [f"{value:,.0f}" for value in found["delays_in_rounds"].values()]
-    late = len(log) - found["outcomes"]
+    rounds = [
+        "none" if value is None else f"{value:,.0f}" for value in found["delays_in_rounds"].values()
+    ]
+    late, after = len(log) - found["outcomes"], int((log.come & ~log.seen_in_rounds).sum())
     lines = [
         f"decisions  {len(log):,} of {log.read:,} rows that were read",
         f"span       {_span(log)}",
@@ -75,6 +77,7 @@ def as_text(log: Log) -> str:
         "",
         "delays of the outcomes that have come (quantiles)",
         *_aligned([["", *quantiles], [f"in {unit}", *times], ["in rounds", *rounds]]),
+        *([f"rounds: without {after:,} that came after the last decision"] if after else []),
         "",
         f"dropped    {_dropped_in_short(log)}",
         *(f"  {line}" for line in listed(log.dropped, log.unit)),
@@ -93,7 +96,7 @@ def _by_label(
             "rows": int(count),
             "share": float(count / len(log)),
             "outcomes": int(come),
-            "share_of_outcomes": float(come / count),
+            "share_of_outcomes": float(come / count) if count else None,
             "mean_loss": float(total / come) if come else None,
         }
         for label, count, come, total in zip(labels, rows, outcomes, sums, strict=True)
@@ -105,10 +108,10 @@ def _table(name: str, entries: dict[str, dict[str, Any]]) -> list[str]:
     rows = [[name, "rows", "share", "outcomes", "of its rows", "their mean loss"]]
     for label, one in shown:
         loss = "none" if one["mean_loss"] is None else f"{one['mean_loss']:.4g}"
+        share = "none" if one["rows"] == 0 else f"{one['share_of_outcomes']:.2%}"
         rows.append(
-            [label, f"{one['rows']:,}", f"{one['share']:.1%}", f"{one['outcomes']:,}",
-             f"{one['share_of_outcomes']:.2%}", loss]
-        )  # fmt: skip
+            [label, f"{one['rows']:,}", f"{one['share']:.1%}", f"{one['outcomes']:,}", share, loss]
+        )
     left = len(entries) - len(shown)
     return [*_aligned(rows), *([f"... and {left} more"] if left else [])]
 
@@ -126,7 +129,9 @@ def _aligned(rows: list[list[str]]) -> list[str]:
     ]
 
 
-def _quantiles(values: np.ndarray) -> dict[str, float]:
+def _quantiles(values: np.ndarray) -> dict[str, float | None]:
+    if not values.size:
+        return dict.fromkeys((f"{one:g}" for one in QUANTILES), None)
     found = np.quantile(values, QUANTILES)
     return {f"{one:g}": float(value) for one, value in zip(QUANTILES, found, strict=True)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,9 @@ from jaxbio import checks
 from jaxbio.data import blocks
 
 PART = 500_000  # rows of a part
+LABEL, TEXT = "category", "object"  # how pandas holds texts with few values, and with many
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "NaT", "null", "NULL", "None", "none", "-")
+COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")  # a number
 NO_PARQUET = (
     'is a Parquet file, which takes PyArrow to read: pip install "jaxbio[parquet]" (or save it as '
     "CSV)"
@@ -33,8 +36,9 @@ class Part(NamedTuple):
 
 class Table(NamedTuple):
     """names: of the columns. unit: what a row is counted in: "line" of a file, from 1, the header
-    included, or "row" of a table, from 0. parts: (columns wanted, those of them that are labels,
-    what is told how far it is) -> parts. total: what is told in the end.
+    included, or "row" of a table, from 0. parts: (columns wanted, those of them whose texts are
+    kept as they are and how pandas holds them, what is told how far it is) -> parts. total: what is
+    told in the end.
     """
 
     title: str
@@ -42,7 +46,7 @@ class Table(NamedTuple):
     unit: str
     total: int
     counts: str
-    parts: Callable[[list[str], list[str], Callable[[int], Any]], Iterator[Part]]
+    parts: Callable[[list[str], Mapping[str, str], Callable[[int], Any]], Iterator[Part]]
 
 
 def open_table(table: Any, separator: str | None, decimal: str, encoding: str) -> Table:
@@ -112,7 +116,9 @@ def _of_mapping(table: Mapping[Any, Any]) -> Table:
 
 
 def _of_columns(names: list[str], rows: int, column: Callable[[str], Any]) -> Table:
-    def parts(wanted: list[str], labels: list[str], tell: Callable[[int], Any]) -> Iterator[Part]:
+    def parts(
+        wanted: list[str], texts: Mapping[str, str], tell: Callable[[int], Any]
+    ) -> Iterator[Part]:
         whole = {name: column(name) for name in wanted}
         for first in range(0, rows, PART):
             last = min(first + PART, rows)
@@ -138,10 +144,15 @@ def _of_parquet(path: Path) -> Table:
     except (ArrowException, OSError) as error:
         raise ValueError(f"{path.name} cannot be read as Parquet: {error}") from error
 
-    def parts(wanted: list[str], labels: list[str], tell: Callable[[int], Any]) -> Iterator[Part]:
+    def parts(
+        wanted: list[str], texts: Mapping[str, str], tell: Callable[[int], Any]
+    ) -> Iterator[Part]:
         first = 0
         for batch in file.iter_batches(PART, columns=wanted):
-            columns = {name: batch.column(name).to_pandas() for name in wanted}
+            columns = {
+                name: batch.column(name).to_pandas(integer_object_nulls=name in texts)
+                for name in wanted
+            }
             yield Part(columns, np.arange(first, first + batch.num_rows), np.empty(0, np.int64))
             first += batch.num_rows
             tell(first)
@@ -153,18 +164,21 @@ def _of_parquet(path: Path) -> Table:
 def _of_csv(path: Path, separator: str | None, decimal: str, encoding: str) -> Table:
     file = blocks.CsvFile(path, separator, encoding)
 
-    def parts(wanted: list[str], labels: list[str], tell: Callable[[int], Any]) -> Iterator[Part]:
+    def parts(
+        wanted: list[str], texts: Mapping[str, str], tell: Callable[[int], Any]
+    ) -> Iterator[Part]:
         for block in file.blocks():
-            yield Part(_columns(file, block, wanted, labels, decimal), block.lines, block.wrong)
+            yield Part(_columns(file, block, wanted, texts, decimal), block.lines, block.wrong)
             tell(block.seen)
 
     return Table(path.name, file.names, "line", path.stat().st_size, "B", parts)
 
 
 def _columns(
-    file: blocks.CsvFile, block: blocks.Block, wanted: list[str], labels: list[str], decimal: str
-) -> dict[str, Any]:
-    """Labels as categories; of the others pandas finds out what they are, in each block anew."""
+    file: blocks.CsvFile, block: blocks.Block, wanted: list[str], texts: Mapping[str, str],
+    decimal: str,
+) -> dict[str, Any]:  # fmt: skip
+    """Texts as they are; of the others pandas finds out what they are, in each block anew."""
     if not len(block.lines):
         return {name: np.empty(0, object) for name in wanted}
     places = {name: file.names.index(name) for name in wanted}
@@ -179,9 +193,11 @@ def _columns(
             names=list(range(len(file.names))),
             usecols=order,
             index_col=False,
-            dtype={places[name]: "category" for name in labels},
+            dtype={places[name]: kind for name, kind in texts.items()},
             keep_default_na=False,
-            na_values={places[name]: [""] if name in labels else list(EMPTY) for name in wanted},
+            na_values={
+                places[name]: [""] if texts.get(name) == LABEL else list(EMPTY) for name in wanted
+            },
             skip_blank_lines=False,
             skipinitialspace=True,
             low_memory=False,
@@ -192,9 +208,15 @@ def _columns(
     except ParserError as error:
         raise ValueError(f"{file.path.name} cannot be read as CSV: {error}") from error
     if len(frame) != len(block.lines):
-        raise ValueError(
-            f"{file.path.name}: between lines {block.lines[0]} and {block.lines[-1]} there are "
-            "quotation marks inside of texts that are not themselves in quotation marks, so that "
-            'records cannot be told apart: write them twice (""), and the text in quotation marks'
-        )
-    return {name: frame[place] for name, place in places.items()}
+        raise ValueError(blocks.stray_marks(file.path.name, block.lines[0], block.lines[-1]))
+    columns = {name: frame[place] for name, place in places.items()}
+    if decimal == ",":  # pandas leaves them as they are where something else is among them
+        for name, column in columns.items():
+            if texts.get(name) != LABEL and not pd.api.types.is_numeric_dtype(column.dtype):
+                columns[name] = column.map(_with_point, na_action="ignore")
+    return columns
+
+
+def _with_point(value: Any) -> Any:
+    found = isinstance(value, str) and "," in value and COMMA.fullmatch(value)
+    return value.replace(",", ".") if found else value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from decimal import Decimal
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,9 @@ from jaxbio.data.numbers import as_numbers, as_texts, is_empty, plain
 
 UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}  # microseconds
 EARLIEST, LATEST = 6.3e14, 4.1e15  # 1990 and 2100 as microseconds since 1970
+FIRST, BEYOND = -6.2135596800e16, 2.53402300800e17  # the years 1 and 10,000
+DIGITS = {"%Y%m%d": 0, "%Y%m%d%H%M": 4, "%Y%m%d%H%M%S": 6}  # format -> digits after the day
+NEARLY = 0.95
 TRIED = 1000  # texts that decide whether a column has numbers
 ZONED = re.compile(
     r"[T ]\d{1,2}(?::?\d{2}){0,2}(?:[.,]\d+)?\s*(?:Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)$", re.IGNORECASE
@@ -69,7 +74,8 @@ def _numbers(found: Any) -> Stamps:
 def _are_numbers(series: Any) -> bool:
     some = series.dropna().iloc[:TRIED]
     texts = pd.Series([one for one in some if isinstance(one, str)], dtype=object)
-    return bool((~np.isnan(as_texts(texts).values)).sum() > len(some) / 2)
+    numbers = sum(isinstance(one, Real | Decimal) and not isinstance(one, bool) for one in some)
+    return bool((~np.isnan(as_texts(texts).values)).sum() + numbers > len(some) / 2)
 
 
 def _all_alike(series: Any, form: str | None) -> Any:
@@ -134,17 +140,36 @@ def _in_zone(series: Any, zone: str | None) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unit_of(values: np.ndarray) -> str | None:
-    """Of numbers [rows]: since 1970 in one of UNITS if that makes them dates from 1990 to 2100."""
-    middle = float(np.nanmedian(values))
+    """Of numbers [rows]: since 1970 in one of UNITS if that makes them dates from 1990 to 2100.
+    Only those above 0 count: 0 and -1 may stand for what has not come.
+    """
+    above = values[values > 0]
+    if not above.size:
+        return None
+    middle = float(np.median(above))
     return next((one for one, size in UNITS.items() if EARLIEST <= middle * size <= LATEST), None)
 
 
 def as_dates(values: np.ndarray, unit: str) -> np.ndarray:
-    """datetime64[us] [rows] of numbers since 1970."""
+    """datetime64[us] [rows] of numbers since 1970; NaT if they are not in the years 1 to 9999."""
     found = np.full(len(values), np.datetime64("NaT", "us"))
-    there = ~np.isnan(values)
-    found[there] = np.rint(values[there] * UNITS[unit]).astype(np.int64).astype("datetime64[us]")
+    size = UNITS[unit]
+    there = (values >= FIRST / size) & (values < BEYOND / size)
+    found[there] = np.rint(values[there] * size).astype(np.int64).astype("datetime64[us]")
     return found
+
+
+def digits_of_dates(values: np.ndarray) -> str | None:
+    """Of numbers [rows]: the format in which nearly all of them are dates from 1990 to 2099."""
+    there = values[~np.isnan(values)]
+    for form, rest in DIGITS.items():
+        day = np.floor(there / 10.0**rest)
+        year, month = np.floor(day / 10_000), np.floor(day / 100) % 100
+        dates = (year >= 1990) & (year < 2100) & (month >= 1) & (month <= 12)
+        dates &= (day % 100 >= 1) & (day % 100 <= 31) & (there == np.rint(there))
+        if dates.mean() > NEARLY:
+            return form
+    return None
 
 
 def guessed_formats(text: str) -> list[str]:

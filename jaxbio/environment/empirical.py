@@ -24,6 +24,7 @@ from jaxbio.trees import derived, host, is_concrete, pytree, set_field
 WORD = 32  # bits of the random word behind a delay
 FEWEST = 7  # bits of a cell's number, at least: a small table would be taken apart
 MOST = 24  # bits of a cell's number, at most
+LONGEST = (1 << MOST) - 3  # rounds
 RARE = 1e-14  # the probability with which a round may need more lanes than it gets
 
 
@@ -68,7 +69,7 @@ class EmpiricalDelay(VaryingDelay):
         delays: int [n]; with states: int [n], the state of each, every state has its own law.
         num_states: S, where the last states were not seen (which raises, as do gaps).
         """
-        delays = checks.integers("delays", delays, 1, "[n]", high=(1 << MOST) - 2)
+        delays = checks.integers("delays", delays, 1, "[n]", high=LONGEST)
         if not isinstance(delays, np.ndarray):
             raise TypeError("delays must have values, but got a tracer")
         if states is None:
@@ -167,9 +168,9 @@ def _of_numbers(name: str, value: Any) -> np.ndarray:
     found = checks.unit_interval(name, value, axes, words[axes])
     if not isinstance(found, np.ndarray):
         raise TypeError(f"{name} must have values, but got a tracer: make the law outside of jit")
-    if found.shape[-1] > (1 << MOST) - 2:
+    if found.shape[-1] > LONGEST + 1:
         raise ValueError(
-            f"{name} must have at most {(1 << MOST) - 2:,} delays, but its shape is {found.shape}"
+            f"{name} must have at most {LONGEST + 1:,} delays, but its shape is {found.shape}"
         )
     memory.refuse_table(f"{name} of shape {found.shape}", 4 * found.size, "wider rounds")
     return found

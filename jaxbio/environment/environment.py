@@ -179,6 +179,12 @@ def check_environment(env: Any) -> None:
         raise TypeError(f"env must be an Environment, but got {checks.shown(env)}")
 
 
+def world_entries(env: Environment) -> int:
+    """Numbers of a round in what `sample_world` returns."""
+    late = 2 * env.state_slots if looks(env.delays) else 1  # delays, and what is shown
+    return env.num_actions + env.state_slots + late
+
+
 def sample_world(env: Environment, seed: Any, run: int, horizon: int) -> dict[str, np.ndarray]:
     """The whole world of one run, whatever is played in it.
 
@@ -189,8 +195,7 @@ def sample_world(env: Environment, seed: Any, run: int, horizon: int) -> dict[st
     check_environment(env)
     horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
     env.check(horizon)
-    late = 2 * env.state_slots if looks(env.delays) else 1  # delays, and what is shown
-    entries = horizon * (env.num_actions + env.state_slots + late)
+    entries = horizon * world_entries(env)
     memory.refuse_table(f"a world of {horizon:,} rounds", entries, "a shorter horizon")
     key = rng.run_key(seed, checks.integer("run", run, 0))
     rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)

@@ -6,6 +6,7 @@ log ends after 200 rounds: 79 of them have no outcome then, and for 19 of those 
 
 from __future__ import annotations
 
+import tracemalloc
 from functools import cache
 from typing import NamedTuple
 
@@ -141,6 +142,18 @@ def test_a_fit_is_simulated() -> None:
     assert (both.num_states, both.longest()) == (2, law.longest())
     np.testing.assert_allclose(both.masses()[:, -1], [fit.never for fit in some], atol=1e-9)
     np.testing.assert_allclose(both.masses()[1, :2], [1 / 6, 1 / 3], atol=1e-9)
+
+
+@pytest.mark.parametrize("longest", [10**9, 2**24 - 2])
+def test_a_law_of_an_endless_delay_is_refused_at_once(longest: int) -> None:
+    """Its table would take 8 GB."""
+    fit = jb.fit_delays([1, longest])
+    for make in (fit.law, lambda: jb.law_by_state([fit])):
+        tracemalloc.start()
+        with pytest.raises(ValueError, match=f"came after {longest:,}: is it a word for what has"):
+            make()
+        assert tracemalloc.get_traced_memory()[1] < 1e6
+        tracemalloc.stop()
 
 
 def test_a_game_gives_its_law_back() -> None:

@@ -334,6 +334,26 @@ def test_losses_in_every_form() -> None:
     assert losses([1 + 1e-12, -1e-12, 0.5, 0.5]) == [1, 0, 0.5, 0.5]
 
 
+def test_losses_of_what_has_not_come_may_stand_for_that() -> None:
+    """They neither need bounds nor are they the loss of what has not come."""
+    minus = dict.fromkeys(range(1, 40, 2), -1.0)
+    log = read(changed("cost", minus))
+    assert set(log.loss[log.come]) == {0.0, 1.0}
+    assert np.isnan(log.absent)
+    with pytest.raises(ValueError, match=r"row 4 has 3 \(its values go from 0 to 3\).*low=0 and"):
+        read(changed("cost", minus | {4: 3.0}))
+    assert read(changed("cost", dict.fromkeys(range(1, 40, 2), 1.0) | {1: -1.0})).absent == 1.0
+
+
+def test_edges_may_leave_a_state_without_rows(recwarn: pytest.WarningsRecorder) -> None:
+    log = read(table(seen=[5, 30] * 20, known=table()["shown"]), bins=[10, 20])
+    assert not recwarn.list
+    empty = log.to_dict()["states"]["10 to 20"]
+    assert empty["rows"] == 0
+    assert empty["share_of_outcomes"] is None
+    assert any(line.split()[:2] == ["10", "to"] for line in log.summary().splitlines())
+
+
 def test_a_decimal_comma(tmp_path: Path) -> None:
     lines = ["shown;arm;seen;cost;known"]
     lines += [f"{i};{'ab'[i % 2]};{'xy'[i // 2 % 2]};0,{i % 4}5;{i}" for i in range(40)]

@@ -19,11 +19,7 @@ import jaxbio as jb
 SHOWN = table()["shown"]
 
 
-def with_rows(count: int, column: str, value: Any) -> dict[str, list[Any]]:
-    return changed(column, dict.fromkeys(range(count), value))
-
-
-EARLY = with_rows(20, "known", "2026-02-01")
+EARLY = changed("known", {i: f"2026-02-01T00:{i:02}:00" for i in range(20)})
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no such column": (
@@ -51,13 +47,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "columns of table must have the same length, but 'cost' has 1 rows and 'shown' 40",
     ),
     "a loss outside": (
-        lambda: read(changed("cost", {3: 12.5, 8: -1.0})),
-        r"column 'cost' must lie in \[0, 1\], but row 3 has 12.5 \(its values go from -1 to "
+        lambda: read(changed("cost", {2: 12.5, 8: -1.0})),
+        r"column 'cost' must lie in \[0, 1\], but row 2 has 12.5 \(its values go from -1 to "
         r"12.5\): give bounds that hold for all, such as low=-1 and high=12.5, or correct the row",
     ),
     "a reward outside": (
-        lambda: read(changed("cost", {3: 12.5}), loss=None, reward="cost", low=1, high=10),
-        r"column 'cost' must lie in \[1, 10\], but row 1 has 0 .* from 0 to 12.5\).*low=0 and "
+        lambda: read(changed("cost", {4: 12.5}), loss=None, reward="cost", low=1, high=10),
+        r"column 'cost' must lie in \[1, 10\], but row 2 has 0 .* from 0 to 12.5\).*low=0 and "
         r"high=12.5", ),
     "a loss and a reward": (
         lambda: read(table(), reward="cost"),
@@ -214,7 +210,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "quotes inside": (
         "log.csv",
         text().replace(",a,", ',5" pipe,').encode(),
-        "quotation marks inside of texts that are not themselves in quotation marks",
+        "quotation marks or carriage returns inside of texts that are not themselves in quotation",
     ),
     "no rows": ("log.csv", b"shown,arm,seen,cost,known\n", "log.csv is empty"),
     "nothing": ("log.csv", b"", "time: log.csv has no column 'shown'"),

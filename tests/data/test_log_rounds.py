@@ -97,3 +97,42 @@ def test_a_log_of_simulated_rounds_has_their_delays() -> None:
     log = log_of(rounds.tolist(), arrived)
     assert (log.delays_in_rounds() == np.minimum(delays, 500 - rounds)).all()
     assert (delays[~log.come] > log.delays_in_rounds()[~log.come]).all()
+
+
+def test_an_outcome_after_the_last_decision_is_waited_for() -> None:
+    """Rounds end with the log: how many would have followed is not known."""
+    rows = 1_000
+    time = list(range(rows))
+    words = "100% of outcomes came after the last decision: their delays in rounds are longer than"
+    with pytest.warns(jb.LogWarning, match=words):
+        log = log_of(time, [one + 10_000 for one in time])
+    assert log.come.all()
+    assert not log.seen_in_rounds.any()
+    assert log.to_dict()["delays_in_rounds"]["0.5"] is None
+    assert "1,000 that came after the last decision" in log.summary()
+    with pytest.warns(jb.LogWarning, match="60% of outcomes came after"):
+        log = log_of(time, [one + 600 for one in time])
+    waited = log.delays_in_rounds()
+    assert set(waited[log.seen_in_rounds]) == {600}
+    assert log.seen_in_rounds.sum() == 400  # the last arrives at the instant of the last decision
+    fit = jb.fit_delays(waited[log.seen_in_rounds], waited[~log.seen_in_rounds])
+    assert fit.rounds.tolist() == [600]
+    assert fit.survival_at([599, 600]).tolist() == [1, 0]
+    assert log.to_dict()["delays_in_rounds"]["0.99"] == 600
+    assert log.num_states == 1
+
+
+def test_a_few_outcomes_after_the_last_decision_are_no_doubt() -> None:
+    log = log_of(list(range(1_000)), [one + 40 for one in range(1_000)])
+    assert (~log.seen_in_rounds).sum() == 40
+    assert not any("after the last decision" in one for one in log.warnings)
+
+
+@pytest.mark.filterwarnings("ignore::jaxbio.LogWarning")
+def test_what_is_seen_at_once_is_seen_in_its_own_round() -> None:
+    """Also where others are made at the same instant."""
+    costs = [0.5, None, 1.0, 0.0, 0.0, None]
+    made = table(6, shown=[1, 1, 1, 2, 2, 2], cost=costs)
+    log = read(made, arrived=None)
+    assert log.delays_in_rounds().tolist() == [0, 4, 0, 0, 0, 0]
+    assert log.seen_in_rounds.tolist() == log.come.tolist() == [one is not None for one in costs]

@@ -7,10 +7,12 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 from helpers import THETA, P, forget_programs
 from scipy.stats import poisson
 
 import jaxbio as jb
+from jaxbio.analysis import windows
 from jaxbio.core import looks
 from jaxbio.engine import player
 from jaxbio.engine.rules import GAME
@@ -60,6 +62,8 @@ def test_a_law_of_a_sample_and_of_a_survival_curve() -> None:
     curve = jb.EmpiricalDelay.from_survival([0.75, 0.75, 0.25])
     np.testing.assert_array_equal(curve.masses(), [0.25, 0, 0.5, 0.25])
     assert curve.never == 0.25
+    with pytest.raises(ValueError, match="delays must be <= 16777213"):
+        jb.EmpiricalDelay.from_delays([1, 2**24 - 2])
 
 
 def test_what_never_comes_needs_no_room() -> None:
@@ -196,16 +200,39 @@ def test_windows_are_swept_by_one_program(monkeypatch: pytest.MonkeyPatch) -> No
     standard errors (at least 80 rounds of a state have a conversion).
     """
     forget_programs(monkeypatch)
-    law, windows = jb.EmpiricalDelay(ROWS), [0, 5, 39]
+    law, waits = jb.EmpiricalDelay(ROWS), [0, 5, 39]
     options: dict[str, Any] = {"horizon": HORIZON, "runs": 24, "seed": 1, "rounds": 5}
-    data = jb.sweep_windows(world(law), {"ucb1": jb.UCB1()}, windows, **options, progress=False)
+    data = jb.sweep_windows(world(law), {"ucb1": jb.UCB1()}, waits, **options, progress=False)
     assert [one.rules for one in player._players.values()].count(GAME) == 1
-    for window in windows:
+    for window in waits:
         one = play(world(jb.WindowedDelay(law, window)), jb.UCB1())
         found = data.regret.sel(learner="ucb1", window=window)
         np.testing.assert_allclose(found, one.regret, rtol=1e-6)
-    assert len(np.unique(data.final_regret.mean("run"))) == len(windows)
-    shares = np.cumsum(ROWS, axis=1)[:, windows].T
+    assert len(np.unique(data.final_regret.mean("run"))) == len(waits)
+    shares = np.cumsum(ROWS, axis=1)[:, waits].T
     error = np.sqrt(shares * np.maximum(0, 1 - shares) / (HORIZON * (1 - THETA)))
     assert data.in_time.dims == ("window", "state")
     assert np.all(np.abs(data.in_time.values - shares) <= 5 * error + 1e-9)
+
+
+def test_conversions_in_time_are_counted_first_and_in_as_many_rounds_as_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is wrong with them is not said after hours of games."""
+    done: list[str] = []
+
+    def games(*_: Any, **__: Any) -> xr.Dataset:
+        done.append("games")
+        return xr.Dataset(coords={"window": [5], "state": range(3)})
+
+    def drawn(env: jb.Environment, seed: Any, run: int, rounds: int) -> Any:
+        done.append(f"{rounds} rounds")
+        return jb.sample_world(env, seed, run, rounds)
+
+    monkeypatch.setattr(windows, "sweep", games)
+    monkeypatch.setattr(windows, "sample_world", drawn)
+    monkeypatch.setattr(windows.memory, "free_memory", lambda: 1e6)
+    env = world(jb.EmpiricalDelay(ROWS))
+    jb.sweep_windows(env, {"ucb1": jb.UCB1()}, [5], horizon=10**6)
+    numbers = len(P) + 3 * 3  # states of actions; losses, delays and what is shown of states
+    assert done == [f"{int(5e5 / (40 * numbers))} rounds", "games"]
