@@ -137,16 +137,6 @@ def test_worth_is_measured_on_games_that_did_not_choose() -> None:
     assert found.ratio == later[chosen[0]].mean() / later[chosen[1]].mean()
 
 
-def test_worth_is_that_of_a_learner_that_would_be_named() -> None:
-    """The form has the least mean, but not by enough to be named while games are few."""
-    means, groups = {"form": 10.0, "usual": 14.0, "n": 50.0}, (["form", "usual"], ["n"])
-    for unusual, name in ((frozenset({"form"}), "usual"), (frozenset(), "form")):
-        found = held(around(means), groups, looks=2, unusual=unusual).outcomes["one"].worth
-        assert found is not None
-        assert (found.with_states, found.without) == (name, "n")
-        assert found.low < means[name] / 50 < found.high
-
-
 def test_no_worth_where_regrets_are_not_positive() -> None:
     one = held(around({"a": 0.0, "b": -5.0}), (["a"], ["b"]), looks=1)
     assert one.outcomes["one"].worth is None

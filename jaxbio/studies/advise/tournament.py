@@ -45,9 +45,8 @@ class Left(NamedTuple):
 
 class Worth(NamedTuple):
     """What states are worth: the mean regret of the best learner that looks at them relative to
-    that of the best one that does not, each as `named_of` has it, with its 95 % interval. runs:
-    that it was measured on. The two were chosen by the games before, where there were any
-    (`fresh`).
+    that of the best one that does not, with its 95 % interval. runs: that it was measured on. The
+    two learners were chosen by the games before, where there were any (`fresh`).
     """
 
     with_states: str
@@ -76,8 +75,18 @@ class Outcome:
 
     @property
     def named(self) -> str:
-        """Who should be run, see `named_of`."""
-        return named_of(self.comparison, self.unusual, self.few)
+        """The least mean regret, but an unusual form only where it is surely better than the best
+        usual one; while games are few, where that has twice as much.
+        """
+        least = self.comparison.rows[0]
+        usual = [row for row in self.comparison.rows if row.name not in self.unusual]
+        if not usual:
+            return least.name
+        if self.few:
+            worth_it = usual[0].mean >= RISK * least.mean
+        else:
+            worth_it = usual[0].name not in self.comparison.contenders
+        return least.name if worth_it else usual[0].name
 
     @property
     def beaten(self) -> list[Left]:
@@ -186,13 +195,6 @@ class Tournament:
                 safe |= self._contenders(others)
         return set(finals) - safe
 
-    def _named(self, regrets: dict[str, np.ndarray]) -> str:
-        """Of a group, whom these games name."""
-        if len(regrets) < TWO:
-            return next(iter(regrets))
-        found = compare(regrets, level=self.each, resamples=1)
-        return named_of(found, self.unusual, len(next(iter(regrets.values()))) < self.enough)
-
     def _contenders(self, regrets: dict[str, np.ndarray]) -> set[str]:
         if len(regrets) < TWO:
             return set(regrets)
@@ -225,27 +227,12 @@ class Tournament:
             return None
         fresh = all(name in before for name in playing)
         chosen_by = before if fresh else more
-        both = [self._named({name: chosen_by[name][kind] for name in group}) for group in groups]
+        both = [min(group, key=lambda name: chosen_by[name][kind].mean()) for group in groups]
         with_states, without = (more[name][kind] for name in both)
         ratio, low, high = map(float, ratio_of_means(with_states, without))
         if not math.isfinite(high - low):
             return None
         return Worth(both[0], both[1], ratio, low, high, len(with_states), fresh)
-
-
-def named_of(comparison: Comparison, unusual: frozenset[str], few: bool) -> str:
-    """The least mean regret, but an unusual form only where it is surely better than the best usual
-    one; while games are few, where that has twice as much.
-    """
-    least = comparison.rows[0]
-    usual = [row for row in comparison.rows if row.name not in unusual]
-    if not usual:
-        return least.name
-    if few:
-        worth_it = usual[0].mean >= RISK * least.mean
-    else:
-        worth_it = usual[0].name not in comparison.contenders
-    return least.name if worth_it else usual[0].name
 
 
 def _joined(
