@@ -19,6 +19,7 @@ from jaxbio import checks
 from jaxbio.analysis.tune import training_seed
 from jaxbio.learners.registry import make_learner
 from jaxbio.storage.store import part
+from jaxbio.studies.contestants import looks_at_states
 from jaxbio.sweeps.sweep import sweep
 
 RATES = (1.0, 0.3, 3.0, 10.0, 30.0)
@@ -82,6 +83,12 @@ PRACTICAL: dict[str, Practical] = {
     "StateThompson": Practical("state-thompson", {}, {"discount": MEMORY}),
     "StateThompson, exact": Practical("state-thompson", {"sampler": "exact"}, {"discount": MEMORY}),
 }  # fmt: skip
+
+
+def looking(entrants: Mapping[str, Practical], env: Any) -> dict[str, bool]:
+    """label -> does this learner look at states? Asked in its first form, on this problem."""
+    return {label: looks_at_states(one.made(one.settings[0]), env)
+            for label, one in entrants.items()}  # fmt: skip
 
 
 def play_problems(

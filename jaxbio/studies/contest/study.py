@@ -32,9 +32,9 @@ from jaxbio.studies.contest.scores import (
     worth,
     yardstick,
 )
-from jaxbio.studies.contestants import UNIFORM, looks_at_states
+from jaxbio.studies.contestants import UNIFORM
 from jaxbio.studies.outputs import named
-from jaxbio.studies.practical import Practical, judge, sweeps_of, train_all
+from jaxbio.studies.practical import Practical, judge, looking, sweeps_of, train_all
 
 TABLES = 20  # numbers of a round, at most, in the tables of a class
 FORMS = THEOREM, TUNED, FIXED = "theorem", "tuned", "fixed"
@@ -161,8 +161,7 @@ def _dataset(
     )
     scored = scores(finals, measure, classes, TUNED)
     ratio = ratios(finals, measure, classes, TUNED)
-    looks = {label: looks_at_states(one.made(one.settings[0]), problems[0].env)
-             for label, one in known.items()}  # fmt: skip
+    looks = looking(known, problems[0].env)
     words = [[[one.written(one.settings[int(number)]) for number in chosen[form][label]]
               for label, one in known.items()] for form in FORMS]  # fmt: skip
     data = {

@@ -22,12 +22,11 @@ from jaxbio import checks
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.storage.store import part
-from jaxbio.studies.contestants import looks_at_states
 from jaxbio.studies.families import FAMILY, Family, family_of, in_turns, problem
 from jaxbio.studies.phase.duels import Asked, Piece, Results, play
 from jaxbio.studies.phase.study import ACTIONS, HORIZONS, RUNS, size_groups
 from jaxbio.studies.phase.worth import GROUPS, compared
-from jaxbio.studies.practical import PRACTICAL, TRAINING_RUNS, Practical
+from jaxbio.studies.practical import PRACTICAL, TRAINING_RUNS, Practical, looking
 from jaxbio.sweeps.workers import bar
 
 MAPPINGS = ("stationary", "changing")
@@ -137,9 +136,7 @@ def _checked(given: Any) -> dict[str, Practical]:
 
 def _groups(learners: Mapping[str, Practical], env: Environment) -> dict[str, list[str]]:
     """The labels of those that look at states, and of those that do not."""
-    looks = {
-        label: looks_at_states(one.made(one.settings[0]), env) for label, one in learners.items()
-    }
+    looks = looking(learners, env)
     found = {
         group: [label for label, does in looks.items() if does == (group == GROUPS[0])]
         for group in GROUPS
