@@ -37,6 +37,7 @@ from jaxbio.environment.losses import (
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
 from jaxbio.environment.windowed import WindowedDelay
+from jaxbio.figures.accessor import SweepAccessor
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
@@ -108,6 +109,7 @@ __all__ = [
     "StateThompson",
     "StochasticMapping",
     "SuccessiveElimination",
+    "SweepAccessor",
     "TableDelay",
     "TableLosses",
     "TableMapping",

@@ -30,9 +30,12 @@ LEAST_ERROR = 1e-20  # of a probability of error
 
 
 def shown(value: Any) -> str:
-    """A value for a message: its repr, cut where it is long, and its type where it has none."""
+    """A value for a message: its repr in a line, cut where it is long, and its type where it has
+    none.
+    """
     try:
         text = repr(value)
+        text = " ".join(text.split()) if "\n" in text else text
     except Exception:  # of a class of the user's, or an integer of more digits than Python prints
         return f"<{type(value).__name__}>"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -15,6 +15,7 @@ import jaxbio
 ROOT = Path(jaxbio.__file__).parent
 MOST = 8  # modules beside the folders
 LAYERS = (  # each part may import from those of the lines above it, and from itself
+    ("display",),
     ("trees",),
     ("core",),
     ("ops", "rng", "checks"),
