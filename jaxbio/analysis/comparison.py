@@ -111,7 +111,7 @@ class Comparison:
         )
 
     def to_dataframe(self) -> pd.DataFrame:
-        """A row for each learner, the best first: the fields of `Row`, and where it was compared."""
+        """A row for each learner, the best first: the fields of `Row`, and `point`."""
         import pandas as pd  # takes a quarter of a second
 
         return pd.DataFrame([{**self.point, **asdict(row)} for row in self.rows])

@@ -65,7 +65,7 @@ def table(
 
 
 def heat(numbers: np.ndarray) -> str:
-    """A table of numbers [rows, columns] in [0, 1], the larger the darker; others without colour."""
+    """A table of numbers [rows, columns]: those in [0, 1] the larger the darker."""
     plain = not np.all((numbers >= 0) & (numbers <= 1))
 
     def cell(number: Any) -> str:

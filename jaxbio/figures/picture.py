@@ -9,7 +9,10 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-FONTS = {"pdf.fonttype": 42, "ps.fonttype": 42}  # whole letters that a journal accepts, embedded
+FONTS: dict[Any, Any] = {
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+}  # whole letters that a journal accepts, embedded
 
 
 class Picture(Figure):

@@ -49,7 +49,7 @@ def heatmap(
     title: str = "",
     look: Look | None = None,
 ) -> Figure:
-    """Mean final regret of each learner over two axes of a sweep, a panel each, one scale of colours.
+    """Mean final regret of each learner over two axes of a sweep: a panel each, one colour scale.
 
     Args:
       data: the Dataset of a sweep. x, y: names of its axes.
@@ -70,9 +70,7 @@ def heatmap(
     colours_of = _scale(values.values, found.ratio, look)
     for axes, name in zip(drawn, names, strict=True):
         cells = values.sel(learner=name).values
-        axes.imshow(
-            cells, cmap=colours_of.cmap, norm=colours_of.norm, aspect="auto", origin="lower"
-        )
+        axes.imshow(colours_of.to_rgba(cells), aspect="auto", origin="lower")
         axes.set_xticks(range(len(columns)), [_word(value) for value in columns])
         axes.set_yticks(range(len(rows)), [_word(value) for value in rows])
         axes.set(xlabel=_axis(data, x), ylabel=_axis(data, y))

@@ -51,10 +51,10 @@ def results(data: xr.Dataset, at: Mapping[str, Any] | None) -> dict[str, Result]
 
 
 def _result(one: xr.Dataset, facts: list[str]) -> Result:
-    curves = [one[name].transpose("run", ...).values for name in ("regret", "loss")]
+    regret, loss = (one[name].transpose("run", ...).values for name in ("regret", "loss"))
     info = {name: one[name].values for name in facts}
     backend = str(one.attrs.get("backend", ""))
-    return Result(one["round"].values, *curves, info, _gone, backend, str(one.learner.item()))
+    return Result(one["round"].values, regret, loss, info, _gone, backend, str(one.learner.item()))
 
 
 def _gone() -> np.ndarray:
