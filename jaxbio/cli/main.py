@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import shtab
 
 from jaxbio import __version__
-from jaxbio.cli import starting
+from jaxbio.cli import beginning, starting
 from jaxbio.studies import outputs
 
 COMMANDS = (  # in the order of the help: modules, each of which adds its command
@@ -56,6 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for one in given:
             if one.startswith("--") and one.endswith("=--"):  # which argparse takes for a list
                 known.error(f"argument {one[:-3]}: '--' is no value")
+        if not given:
+            print(beginning.TEXT)
+            return 0
         options = known.parse_args(given)
         _keep_programs()
         outputs.try_places(options)
