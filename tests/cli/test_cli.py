@@ -455,7 +455,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
 def test_without_a_command_it_says_where_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 0
     said = capsys.readouterr().out
-    commands = re.findall(r"jaxbio [a-z]\S*(?: \S+)* *$", said, flags=re.MULTILINE)
+    commands = re.findall(r"^  \S.*(jaxbio [a-z].*)$", said, flags=re.MULTILINE)
     assert len(commands) == 5
     for command in commands:
         words = shlex.split(command)[1:]
