@@ -3,7 +3,7 @@
 from jaxbio.cli import starting  # noqa: F401  to be first, see there
 
 # isort: split
-from jaxbio import theory
+from jaxbio import plot, theory
 from jaxbio.analysis.compare import compare, compare_points
 from jaxbio.analysis.comparison import Comparison, Row
 from jaxbio.analysis.tune import tune
@@ -136,6 +136,7 @@ __all__ = [
     "plan_sweep",
     "play_beyond",
     "play_regimes",
+    "plot",
     "pytree",
     "read_log",
     "ring_sizes",

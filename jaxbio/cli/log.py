@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tqdm.auto import tqdm
-
 from jaxbio.data.blocks import TEXTS
 from jaxbio.data.example import PART, Shop, example_log, example_parts
+from jaxbio.display.bars import tqdm
 from jaxbio.studies import logs, outputs, parsing
 
 COLUMNS = "--time clicked --action campaign --state bucket --reward bought --arrived bought_at"

@@ -10,7 +10,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from jaxbio import checks
 from jaxbio.data.blocks import SEPARATORS
@@ -24,6 +23,7 @@ from jaxbio.data.repeats import repeated_keys
 from jaxbio.data.settling import Settled, settle
 from jaxbio.data.tables import Table, open_table
 from jaxbio.data.times import UNITS, guessed_formats
+from jaxbio.display.bars import tqdm
 
 NAMED = 3  # columns that may have been meant
 

@@ -9,6 +9,7 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+SHOWN = 100  # dots per inch in a notebook
 FONTS: dict[Any, Any] = {
     "pdf.fonttype": 42,
     "ps.fonttype": 42,
@@ -27,5 +28,5 @@ class Picture(Figure):
         shown = io.BytesIO()
         if not isinstance(self.canvas, FigureCanvasAgg):
             FigureCanvasAgg(self)
-        self.savefig(shown, format="png")
+        self.savefig(shown, format="png", dpi=SHOWN, pil_kwargs={"optimize": True})
         return shown.getvalue()

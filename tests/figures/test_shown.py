@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -324,3 +326,14 @@ def test_realised_regret_is_not_in_a_sweep(data: xr.Dataset) -> None:
     one = data.jaxbio.results({"delay": 5, "states": 2})["UCB1"]
     with pytest.raises(ValueError, match="play the point by simulate"):
         _ = one.realized_regret
+
+
+def test_figures_are_there_without_an_import() -> None:
+    """And matplotlib is not imported before one is drawn."""
+    code = "import sys, jaxbio as jb; print('matplotlib' in sys.modules, jb.plot.regret_curves)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("False <function regret_curves")
+    assert set(plot.PLACES) == set(plot.__all__) == set(dir(plot))
+    assert all(hasattr(plot, name) for name in plot.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'curve'"):
+        _ = plot.curve  # type: ignore[attr-defined]

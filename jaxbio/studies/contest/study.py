@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from tqdm.auto import tqdm
 
 from jaxbio import checks
 from jaxbio.checks import memory
+from jaxbio.display.bars import tqdm
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 from jaxbio.storage.store import part
 from jaxbio.studies.contest.entrants import SIZES, checked_entrants, guessing, settings_of

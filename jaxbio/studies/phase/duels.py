@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from tqdm.auto import tqdm
 
+from jaxbio.display.bars import tqdm
 from jaxbio.environment.environment import Environment
 from jaxbio.storage.store import part
 from jaxbio.studies.contestants import UNIFORM, uniform_play, wrappers

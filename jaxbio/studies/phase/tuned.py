@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xarray as xr
-from tqdm.auto import tqdm
 
 from jaxbio import checks
+from jaxbio.display.bars import tqdm
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.storage.store import part
