@@ -27,6 +27,7 @@ from jaxbio.environment.delays import (
 )
 from jaxbio.environment.empirical import EmpiricalDelay
 from jaxbio.environment.environment import Environment, sample_world
+from jaxbio.environment.heavy_tails import LogNormalDelay, ParetoDelay
 from jaxbio.environment.instances import environment_names, make_environment
 from jaxbio.environment.losses import (
     BernoulliLosses,
@@ -36,6 +37,7 @@ from jaxbio.environment.losses import (
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+from jaxbio.environment.negative_binomial import NegativeBinomialDelay
 from jaxbio.environment.windowed import WindowedDelay
 from jaxbio.figures.accessor import SweepAccessor
 from jaxbio.learners.bold import BOLD
@@ -96,9 +98,12 @@ __all__ = [
     "LaplaceDelay",
     "Learner",
     "Log",
+    "LogNormalDelay",
     "LogWarning",
     "MetaAdaBIO",
     "MetaBIO",
+    "NegativeBinomialDelay",
+    "ParetoDelay",
     "Play",
     "Record",
     "Restarting",

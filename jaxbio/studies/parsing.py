@@ -11,8 +11,8 @@ from typing import Any
 import shtab
 
 from jaxbio import checks
-from jaxbio.environment.delays import DELAYS
 from jaxbio.environment.instances import ENVIRONMENTS
+from jaxbio.environment.laws import DELAYS
 from jaxbio.studies.families import FAMILIES, GETS, SIGNATURE
 from jaxbio.studies.paper.experiment import Options
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from jaxbio import checks
 from jaxbio.engine.code.fingerprint import digest, parts
-from jaxbio.environment.delays import DELAYS
 from jaxbio.environment.environment import Environment
 from jaxbio.environment.instances import make_environment
+from jaxbio.environment.laws import DELAYS
 from jaxbio.learners.registry import make_learner
 from jaxbio.studies.families import FAMILIES
 

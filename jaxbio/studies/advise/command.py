@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxbio.environment.delays import DELAYS, FixedDelay, TableDelay
+from jaxbio.environment.delays import FixedDelay, TableDelay
+from jaxbio.environment.laws import DELAYS
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.advise.study import Advice, advise
 from jaxbio.studies.advise.text import as_text
@@ -93,7 +94,8 @@ def written(law: Any) -> str:
     kinds = {law: kind for kind, law in DELAYS.items()}
     if type(law) not in kinds:
         return f"of the law {type(law).__name__}"
-    numbers = ",".join(f"{getattr(law, field.name):.10g}" for field in dataclasses.fields(law))
+    names = [field.name for field in dataclasses.fields(law) if field.init]
+    numbers = ",".join(f"{getattr(law, name):.10g}" for name in names)
     return numbers if isinstance(law, FixedDelay) else f"{kinds[type(law)]}:{numbers}"
 
 
