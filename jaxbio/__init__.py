@@ -28,7 +28,11 @@ from jaxbio.environment.delays import (
 from jaxbio.environment.empirical import EmpiricalDelay
 from jaxbio.environment.environment import Environment, sample_world
 from jaxbio.environment.heavy_tails import LogNormalDelay, ParetoDelay
-from jaxbio.environment.instances import environment_names, make_environment
+from jaxbio.environment.instances import (
+    environment_names,
+    make_environment,
+    register_environment,
+)
 from jaxbio.environment.losses import (
     BernoulliLosses,
     BetaLosses,
@@ -49,7 +53,7 @@ from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.nsd import NSDUCRL2
 from jaxbio.learners.qpmd import QPMD
-from jaxbio.learners.registry import learner_names, make_learner
+from jaxbio.learners.registry import learner_names, make_learner, register_learner
 from jaxbio.learners.restarting import Restarting
 from jaxbio.learners.state_thompson import StateThompson
 from jaxbio.learners.thompson import ThompsonSampling
@@ -143,6 +147,8 @@ __all__ = [
     "play_regimes",
     "pytree",
     "read_log",
+    "register_environment",
+    "register_learner",
     "ring_sizes",
     "rollout",
     "sample_world",

@@ -37,7 +37,6 @@ import shtab
 import xarray as xr
 
 from jaxbio import checks
-from jaxbio.learners.registry import make_learner
 from jaxbio.storage import netcdf
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.outputs import try_file
@@ -122,11 +121,12 @@ def play(config: dict[str, Any], progress: bool, client: Any = None) -> xr.Datas
 
 
 def _environment(name: str, delay: Any = None, **given: Any) -> Any:
-    return specs.environment(name, given, None if delay is None else str(delay))
+    text = checks.text("the name of [environment]", name)
+    return specs.environment(text, given, None if delay is None else str(delay))
 
 
 def _learner(name: str, **given: Any) -> Any:
-    return make_learner(name, **given)
+    return specs.learner(checks.text("the name of a learner", name), given)[1]
 
 
 def _on_axes(build: Callable[..., Any], given: dict[str, Any]) -> Callable[..., Any]:

@@ -49,8 +49,8 @@ class NegativeBinomialDelay(TabledDelay):
 
 def _probabilities(mean: float, dispersion: float) -> np.ndarray:
     """Of 0, 1, ..., as far as a random word can tell them apart."""
-    law = stats.nbinom(dispersion, dispersion / (dispersion + mean))
-    last = float(law.isf(BEYOND))
+    numbers = dispersion, dispersion / (dispersion + mean)
+    last = int(stats.nbinom.isf(BEYOND, *numbers))
     if last > LONGEST:
         raise ValueError(
             f"mean and dispersion must make delays of at most {LONGEST:,} rounds, but with "
@@ -58,4 +58,4 @@ def _probabilities(mean: float, dispersion: float) -> np.ndarray:
             "give a smaller mean or a larger dispersion"
         )
     memory.refuse_table(f"delays of up to {last:,.0f}", 8 * last, "a smaller mean")
-    return law.pmf(np.arange(int(last) + 1))
+    return stats.nbinom.pmf(np.arange(last + 1), *numbers)

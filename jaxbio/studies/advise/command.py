@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
     made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual ones")
     spent = "to spend, compiling included"
     parsing.option(made, "--seconds", advise, spent, type=float)
-    parsing.option(made, "--seed", advise, "root seed", type=int)
+    parsing.option(made, "--seed", advise, "root seed", type=parsing.whole)
     place = f"of finished parts (by default below {STORES}): the same command goes on"
     made.add_argument("--store", type=parsing.path, help=place)
     made.set_defaults(folder=STORES)
@@ -66,7 +66,8 @@ def _name(options: Any) -> str:
     """Of the parts of these very options: sizes to read, and a digest of all that they play."""
     sizes = (options.actions, options.states, options.horizon)
     family = specs.family_name(options.family)
-    rest = [options.delay, family, options.learners, options.seed]
+    learners = options.learners and [specs.learner_name(text) for text in options.learners]
+    rest = [specs.delay_name(options.delay), family, learners, options.seed]
     digest = hashlib.sha256(repr(rest).encode()).hexdigest()[:12]
     return "-".join([*map(str, sizes), digest])
 
