@@ -19,7 +19,7 @@ from jaxbio.engine.round import make_game
 from jaxbio.engine.sizing import ring_sizes
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.instances import make_environment
-from jaxbio.learners.registry import learner_names, make_learner
+from jaxbio.learners.registry import LEARNERS, make_learner
 from jaxbio.studies import parsing
 from jaxbio.sweeps.simulate import simulate
 
@@ -127,7 +127,7 @@ def _environment() -> Any:
 
 
 def all_names() -> list[str]:
-    return list(learner_names())
+    return list(LEARNERS)
 
 
 def as_text(found: dict[str, Any]) -> str:

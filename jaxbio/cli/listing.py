@@ -30,11 +30,18 @@ def first_line(thing: Any) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
+def _about_learner(name: str) -> str:
+    try:
+        return first_line(learner_builder(name))
+    except ValueError as error:  # of an installed package that cannot be imported
+        return str(error)
+
+
 def everything() -> dict[str, dict[str, str]]:
     """kind -> name -> one line."""
     return {
         "environments": {name: first_line(build) for name, build in ENVIRONMENTS.items()},
-        "learners": {name: first_line(learner_builder(name)) for name in learner_names()},
+        "learners": {name: _about_learner(name) for name in learner_names()},
         "delays": {name: first_line(law) for name, law in DELAYS.items()},
         "experiments": {
             str(number): f"{experiment.title}: {experiment.about}"

@@ -102,8 +102,8 @@ def maker(own: Own, kind: Kind) -> Callable[..., Any]:
     found = imported(own, kind.what)
     if not callable(found):
         raise TypeError(
-            f"{kind.what} {checks.shown(own.text)} must be {kind.wanted}, or a class or a function "
-            f"that makes one, but it is {checks.shown(found)}"
+            f"{kind.what} {checks.shown(own.text)} must be {kind.wanted}, but it is "
+            f"{checks.shown(found)}"
         )
     return found
 

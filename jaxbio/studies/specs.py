@@ -42,19 +42,19 @@ def _checked_law(name: str, value: Any) -> Any:
 
 LEARNER = Kind(
     "learner",
-    "a learner (with init, act and learn)",
+    "a learner (with init, act and learn), or a class or a function that makes one",
     lambda one: checks.has(one, "learn") and checks.has(one, "act"),
     checks.learner,
 )
 PROBLEM = Kind(
     "environment",
-    "an Environment",
+    "an Environment, or a function that makes one",
     lambda one: isinstance(one, Environment),
     _checked_environment,
 )
 LAW = Kind(
     "delay",
-    "a law of delays such as FixedDelay(50)",
+    "a law of delays such as FixedDelay(50), or a class or a function that makes one",
     lambda one: checks.has(one, "longest"),
     _checked_law,
 )

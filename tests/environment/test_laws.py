@@ -1,4 +1,4 @@
-"""Log-normal, Pareto and negative binomial delays: their distributions, and whole games with them."""
+"""Log-normal, Pareto and negative binomial delays: their distributions, and games with them."""
 
 from __future__ import annotations
 

@@ -42,6 +42,7 @@ from jaxbio import checks, plot, rng
 from jaxbio.cli import main as cli
 from jaxbio.environment.instances import ENVIRONMENTS
 from jaxbio.learners.registry import LEARNERS
+from jaxbio.studies import parsing
 
 SEED = int(os.environ.get("JAXBIO_FUZZ_SEED", "20230715"))
 CALLS = int(os.environ.get("JAXBIO_FUZZ_CALLS", "3000"))
@@ -455,7 +456,11 @@ def _given(draw: random.Random, option: argparse.Action) -> list[str]:
         count = draw.choice([1, 2, 3])
     if option.choices and draw.random() < 0.5:
         return [draw.choice(list(option.choices))] * count
-    pools = [NUMBERS, NUMBERS, WORDS] if option.type in (int, float) else [WORDS, SPECS, SPECS]
+    pools = (
+        [NUMBERS, NUMBERS, WORDS]
+        if option.type in (parsing.whole, float)
+        else [WORDS, SPECS, SPECS]
+    )
     return [draw.choice(draw.choice(pools)) for _ in range(count)]
 
 
