@@ -73,7 +73,7 @@ def read(path: Path) -> dict[str, Any]:
     try:
         config = tomllib.loads(path.read_text())
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+        raise ValueError(f"config {path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # other letters, other words, brackets too deep
         raise ValueError(f"{path} is not TOML: {error}") from error
     for name in config:

@@ -132,7 +132,10 @@ def environment(text: str, given: dict[str, Any], delay: str | None) -> Environm
     """A problem. delay: of its law, in the place of the problem's own."""
     mine = own.parsed(text, environment_names())
     name, _, written = text.partition(":")
-    chosen = _together(options(written if mine is None else mine.options), given)
+    if mine is None:
+        name = checks.name_of("environment name", name, environment_names())
+    with about("environment", text):
+        chosen = _together(options(written if mine is None else mine.options), given)
     if delay is not None and "delays" in chosen:
         raise ValueError("delays and the delay are one thing: set one of them")
     law = {} if delay is None else {"delays": delays(delay)}
