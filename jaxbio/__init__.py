@@ -27,7 +27,12 @@ from jaxbio.environment.delays import (
 )
 from jaxbio.environment.empirical import EmpiricalDelay
 from jaxbio.environment.environment import Environment, sample_world
-from jaxbio.environment.instances import environment_names, make_environment
+from jaxbio.environment.heavy_tails import LogNormalDelay, ParetoDelay
+from jaxbio.environment.instances import (
+    environment_names,
+    make_environment,
+    register_environment,
+)
 from jaxbio.environment.losses import (
     BernoulliLosses,
     BetaLosses,
@@ -36,6 +41,7 @@ from jaxbio.environment.losses import (
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+from jaxbio.environment.negative_binomial import NegativeBinomialDelay
 from jaxbio.environment.windowed import WindowedDelay
 from jaxbio.figures.accessor import SweepAccessor
 from jaxbio.learners.bold import BOLD
@@ -47,7 +53,7 @@ from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.nsd import NSDUCRL2
 from jaxbio.learners.qpmd import QPMD
-from jaxbio.learners.registry import learner_names, make_learner
+from jaxbio.learners.registry import learner_names, make_learner, register_learner
 from jaxbio.learners.restarting import Restarting
 from jaxbio.learners.state_thompson import StateThompson
 from jaxbio.learners.thompson import ThompsonSampling
@@ -96,9 +102,12 @@ __all__ = [
     "LaplaceDelay",
     "Learner",
     "Log",
+    "LogNormalDelay",
     "LogWarning",
     "MetaAdaBIO",
     "MetaBIO",
+    "NegativeBinomialDelay",
+    "ParetoDelay",
     "Play",
     "Record",
     "Restarting",
@@ -139,6 +148,8 @@ __all__ = [
     "plot",
     "pytree",
     "read_log",
+    "register_environment",
+    "register_learner",
     "ring_sizes",
     "rollout",
     "sample_world",

@@ -1335,6 +1335,26 @@ def geometric_delays(mean: float, bits: Sequence[int]) -> list[int]:
     return [math.floor(math.log(open_uniform(b)) / math.log(1 - p)) for b in bits]
 
 
+def lognormal_delays(median: float, spread: float, bits: Sequence[int]) -> list[int]:
+    """exp of a normal variable by inverse cdf, rounded to nearest (half to even)."""
+    quantile = NormalDist().inv_cdf
+    return [round(median * math.exp(spread * quantile(open_uniform(b)))) for b in bits]
+
+
+def pareto_delays(minimum: float, tail: float, bits: Sequence[int]) -> list[int]:
+    """minimum U^(-1/tail), rounded down: by inverse survival. 2^30 rounds are the most."""
+    return [min(2**30, math.floor(minimum * open_uniform(b) ** (-1 / tail))) for b in bits]
+
+
+def negative_binomial(mean: float, dispersion: float, most: int) -> list[float]:
+    """The probabilities of 0..most, each from the one before."""
+    fail = mean / (dispersion + mean)
+    found = [math.exp(-dispersion * math.log1p(mean / dispersion))]
+    for k in range(most):
+        found.append(found[-1] * fail * (k + dispersion) / (k + 1))
+    return found
+
+
 def uniform_delays(low: int, high: int, bits: Sequence[int]) -> list[int]:
     """Uniform on low..high: the high word of bits times the number of values."""
     return [low + ((int(b) * (high - low + 1)) >> 32) for b in bits]

@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
         "jaxbio run paper-utility dada-exp3 metabio:delta=0.05 --set states 8 --figure out.png",
     )
     parsing.environment(made)
-    made.add_argument("learners", nargs="+", metavar="LEARNER", help="a name, or name:option=value")
+    made.add_argument("learners", nargs="+", metavar="LEARNER", help=parsing.LEARNER)
     parsing.numbers(made, simulate)
     parsing.figure(made)
 

@@ -38,7 +38,6 @@ import xarray as xr
 
 from jaxbio import checks
 from jaxbio.cli import sweep_summary
-from jaxbio.learners.registry import make_learner
 from jaxbio.storage import netcdf
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.outputs import try_file
@@ -94,7 +93,7 @@ def read(path: Path) -> dict[str, Any]:
     try:
         config = tomllib.loads(path.read_text())
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+        raise ValueError(f"config {path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # other letters, other words, brackets too deep
         raise ValueError(f"{path} is not TOML: {error}") from error
     for name in config:
@@ -142,11 +141,12 @@ def play(config: dict[str, Any], progress: bool, client: Any = None) -> xr.Datas
 
 
 def _environment(name: str, delay: Any = None, **given: Any) -> Any:
-    return specs.environment(name, given, None if delay is None else str(delay))
+    text = checks.text("the name of [environment]", name)
+    return specs.environment(text, given, None if delay is None else str(delay))
 
 
 def _learner(name: str, **given: Any) -> Any:
-    return make_learner(name, **given)
+    return specs.learner(checks.text("the name of a learner", name), given)[1]
 
 
 def _on_axes(build: Callable[..., Any], given: dict[str, Any]) -> Callable[..., Any]:

@@ -190,9 +190,9 @@ def _in_doubt(cls: type, protocol: type) -> list[str]:
     ]
 
 
-def check_environment(env: Any) -> None:
+def check_environment(env: Any, name: str = "env") -> None:
     if not isinstance(env, Environment):
-        raise TypeError(f"env must be an Environment, but got {checks.shown(env)}")
+        raise TypeError(f"{name} must be an Environment, but got {checks.shown(env)}")
 
 
 def world_entries(env: Environment) -> int:
