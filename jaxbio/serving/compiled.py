@@ -35,7 +35,10 @@ class Compiled:
         self._act = self._function(_code(mind, "act", 0))
         message = len(mind.numbers)
         self._act.give(message, key)
-        self._number, self._round = (self._act.place(message + i) for i in (1, 2))
+        self._number, self._round = (self._act.given[message + i].first for i in (1, 2))
+        self._action = self._act.outputs
+        first = WORD * (self._action + 1)
+        self._decided = slice(first, first + self._row)
         self._learn: dict[int, _Learn] = {}
 
     def _function(self, code: Code) -> Function:
@@ -51,8 +54,7 @@ class Compiled:
         ints = function.ints
         ints[self._number], ints[self._round] = number, t
         function()
-        first = function.outputs
-        return ints[first], bytes(function.raw[WORD * (first + 1) :][: self._row])
+        return ints[self._action], bytes(function.raw[self._decided])
 
     def learn(
         self, t: int, row: bytes, seen: int, loss: float | None, rows: list[bytes], losses: Any
@@ -74,7 +76,7 @@ class Compiled:
     @property
     def state(self) -> list[np.ndarray]:
         """The leaves of the learner's state."""
-        return self._begin.kept(self._state)
+        return [place.get(self._state) for place in self._begin.kept]
 
     @state.setter
     def state(self, leaves: list[np.ndarray]) -> None:
@@ -86,7 +88,7 @@ class _Learn:
 
     def __init__(self, function: Function, message: int, lanes: int, row: int) -> None:
         self.function, self.lanes, self.row = function, lanes, row
-        self.places = tuple(function.place(message + i) for i in range(6))
+        self.places = tuple(place.first for place in function.given[message:])
         self.filed = WORD * function.outputs
 
     def __call__(
@@ -101,7 +103,8 @@ class _Learn:
         raw[last : last + self.row] = row
         if rows:
             raw[first : first + len(rows) * self.row] = b"".join(rows)
-            raw[WORD * losses_at :][: WORD * len(rows)] = array("f", losses).tobytes()
+            first = WORD * losses_at
+            raw[first : first + WORD * len(rows)] = array("f", losses).tobytes()
         floats[losses_at + lanes] = loss or 0.0
         function()
         return bytes(raw[self.filed : self.filed + self.row])

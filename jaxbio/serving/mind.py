@@ -74,9 +74,9 @@ class Mind:
         return [*kept, action, self.row.pack(play)]
 
     def learn(self, given: Arrays, kept: Arrays) -> list[Any]:
-        """The end of a round. Message: round, state, number of losses of older rounds that arrive,
-        int32 [] each; at_once bool [], does the round's own loss arrive?; rows int32 [M + 1, words],
-        the last one is the round's own; losses float [M + 1].
+        """The end of a round. Message: round, state, and number of losses of older rounds that
+        arrive, int32 [] each; at_once bool [], does the round's own loss arrive?; rows int32
+        [M + 1, words], the last one is the round's own; losses float [M + 1].
 
         Returns the row of the round's play, as it is filed.
         """
