@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -105,7 +104,7 @@ class Agent:
                 self._learn()
             tickets.see(ticket, code)
 
-    def observe(self, ticket: int, loss: float) -> None:
+    def observe(self, ticket: int, loss: Any) -> None:
         """The loss of this ticket, in [0, 1], is known; it may be before its state is."""
         if not (type(loss) is float and 0.0 <= loss <= 1.0):
             loss = checks.number("loss", loss, 0, 1)
@@ -217,9 +216,8 @@ class Agent:
         Programs are for up to 1, 8, 64, 512, 4,096 and 32,768 losses; those for 1 and 8 are there.
         """
         losses = checks.size("losses", losses, 1)
-        with self._lock:
-            for lanes in {lanes_for(1), lanes_for(min(losses, MOST))}:
-                self._machine.prepare(lanes)
+        for lanes in {lanes_for(1), lanes_for(min(losses, MOST))}:
+            self._machine.prepare(lanes)  # without the lock: decisions go on meanwhile
 
     def __repr__(self) -> str:
         tickets, told = self._tickets, self._settings
@@ -250,9 +248,7 @@ class Agent:
         return saving.as_dict(self._parts())
 
     @classmethod
-    def from_dict(
-        cls, saved: Mapping[str, Any], learner: Any, *, backend: str | None = None
-    ) -> Agent:
+    def from_dict(cls, saved: Any, learner: Any, *, backend: str | None = None) -> Agent:
         """The agent that `to_dict` wrote down; see `load`."""
         return cls._of(saving.from_dict(saved), learner, backend)
 
