@@ -59,6 +59,8 @@ from jaxbio.learners.state_thompson import StateThompson
 from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
+from jaxbio.serving.agent import Agent
+from jaxbio.serving.tickets import TicketError
 from jaxbio.studies.advise.study import advise
 from jaxbio.studies.beyond.study import play_beyond
 from jaxbio.studies.contest.study import contest
@@ -80,6 +82,7 @@ __all__ = [
     "NSDUCRL2",
     "QPMD",
     "UCB1",
+    "Agent",
     "AlternatingMapping",
     "Arrivals",
     "BernoulliLosses",
@@ -123,6 +126,7 @@ __all__ = [
     "TableLosses",
     "TableMapping",
     "ThompsonSampling",
+    "TicketError",
     "TsallisINF",
     "Tuned",
     "UniformDelay",
