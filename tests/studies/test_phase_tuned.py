@@ -143,7 +143,7 @@ def test_more_training_is_for_those_that_are_best_with_less(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Four of twelve settings a group go on, then three, each time in worlds of their own; the last
-    stage chooses. On problem j setting number i has the regret |i - j - 4.2|, then -i, and |i - j - 5|.
+    stage chooses. On problem j setting number i has the regret |i - j - 4.2|, -i, and |i - j - 5|.
     """
     numbers = [0.1 * i for i in range(1, 13)]
     learners = {
