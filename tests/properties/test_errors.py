@@ -516,6 +516,17 @@ LEARNERS: dict[str, Case] = {
         "sampler must be one of 'moments', 'exact', but got 'best'",
     ),
     "discount": (lambda: jb.StateThompson(discount=0), ValueError, "discount must be in (0, 1]"),
+    "discount of losses": (lambda: jb.UCB1(discount=0), ValueError, "discount must be in (0, 1]"),
+    "discount of flips": (
+        lambda: jb.ThompsonSampling(discount=1.01),
+        ValueError,
+        "discount must be in (0, 1], but got 1.01",
+    ),
+    "a discount that float32 cannot hold": (
+        lambda: jb.UCB1(discount=1e-46),
+        ValueError,
+        "discount must be a number that float32 can hold",
+    ),
     "discount of W": (
         lambda: jb.HindsightExp3(discount=1.5),
         ValueError,
