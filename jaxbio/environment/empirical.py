@@ -162,7 +162,7 @@ class EmpiricalDelay(VaryingDelay):
             end += max(1, end // steps)
             ends.append(end)
         number = np.searchsorted(np.unique(ends), delays)
-        kept, place = np.unique(number, return_inverse=True)
+        place = np.unique(number, return_inverse=True)[1]
         rows = np.stack([np.bincount(place, row) for row in masses[:, :-1]])
         weight = masses[:, :-1].sum(axis=0) + 2.0 ** -(WORD + 8)  # some, where nothing comes
         means = np.bincount(place, weight * delays) / np.bincount(place, weight)

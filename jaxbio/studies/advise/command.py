@@ -11,7 +11,8 @@ import numpy as np
 
 from jaxbio.environment.delays import DELAYS, FixedDelay, TableDelay
 from jaxbio.studies import parsing, specs
-from jaxbio.studies.advise.study import Advice, advise
+from jaxbio.studies.advise.advice import Advice
+from jaxbio.studies.advise.study import advise
 from jaxbio.studies.advise.text import as_text
 from jaxbio.studies.advise.tournament import Outcome
 from jaxbio.studies.contestants import asked_as

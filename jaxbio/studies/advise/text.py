@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxbio.studies.advise.study import Advice
+from jaxbio.studies.advise.advice import Advice
 from jaxbio.studies.advise.tournament import Outcome, Worth
 from jaxbio.studies.contestants import asked_as
 from jaxbio.studies.families import FAMILIES
