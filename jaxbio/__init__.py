@@ -13,6 +13,8 @@ from jaxbio.core import Arrivals, Known, Learner, Play
 from jaxbio.data.delays import DelayFit, fit_delays, law_by_state
 from jaxbio.data.dropped import Dropped
 from jaxbio.data.example import Shop, example_log
+from jaxbio.data.holding.check import Check, ModelChecks
+from jaxbio.data.holding.model import check_model
 from jaxbio.data.log import Log
 from jaxbio.data.reading import LogWarning, read_log
 from jaxbio.engine.rollout import Record, rollout, trajectory
@@ -78,6 +80,7 @@ __all__ = [
     "BernoulliLosses",
     "BetaLosses",
     "BlockBernoulliLosses",
+    "Check",
     "Comparison",
     "ConstantLosses",
     "DAdaExp3",
@@ -98,6 +101,7 @@ __all__ = [
     "LogWarning",
     "MetaAdaBIO",
     "MetaBIO",
+    "ModelChecks",
     "Play",
     "Record",
     "Restarting",
@@ -119,6 +123,7 @@ __all__ = [
     "__version__",
     "advise",
     "check_guarantees",
+    "check_model",
     "compare",
     "compare_points",
     "contest",
