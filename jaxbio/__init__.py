@@ -16,6 +16,8 @@ from jaxbio.data.dropped import Dropped
 from jaxbio.data.example import Shop, example_log
 from jaxbio.data.fitted import Fit
 from jaxbio.data.fitting import fit
+from jaxbio.data.holding.check import Check, ModelChecks
+from jaxbio.data.holding.model import check_model
 from jaxbio.data.log import Log
 from jaxbio.data.reading import LogWarning, read_log
 from jaxbio.engine.rollout import Record, rollout, trajectory
@@ -81,6 +83,7 @@ __all__ = [
     "BernoulliLosses",
     "BetaLosses",
     "BlockBernoulliLosses",
+    "Check",
     "Comparison",
     "ConstantLosses",
     "DAdaExp3",
@@ -102,6 +105,7 @@ __all__ = [
     "LogWarning",
     "MetaAdaBIO",
     "MetaBIO",
+    "ModelChecks",
     "Play",
     "Record",
     "Restarting",
@@ -124,6 +128,7 @@ __all__ = [
     "__version__",
     "advise",
     "check_guarantees",
+    "check_model",
     "compare",
     "compare_points",
     "contest",
