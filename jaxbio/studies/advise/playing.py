@@ -70,6 +70,15 @@ class Held(NamedTuple):
         """Learners that time did not allow."""
         return tuple(name for name in self.tournament.unfinished if name != UNIFORM)
 
+    @property
+    def games(self) -> list[int]:
+        """Of the looks that were made."""
+        found: list[int] = []
+        for games in self.tournament.games:
+            if sum(found) < self.tournament.runs:
+                found.append(games)
+        return found
+
     def robust(self, kind: str) -> str | None:
         """The least mean among those with a guarantee."""
         outcome = self.outcomes[kind]

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxbio.environment.environment import Environment
 
+LOOK_BITS = 6  # there are at most 30 looks
 STATIONARY, CHANGING = "stationary", "changing"  # the kinds of problems
 
 
@@ -91,9 +92,14 @@ class Draws:
     def drawn(self, look: int, games: int) -> list[Mapping[str, Environment]]:
         """Those of a look: no number comes in two looks."""
         if (look, games) not in self.dealt:
-            numbers = [(place << LOOK_BITS) + look for place in range(games)]
+            numbers = [_number(look, place) for place in range(games)]
             self.dealt = {(look, games): [self.draw(number) for number in numbers]}
         return self.dealt[look, games]
+
+    @staticmethod
+    def numbers(games: Sequence[int]) -> list[int]:
+        """Of the draws of all games, in order; games: of each look."""
+        return [_number(look, place) for look, most in enumerate(games) for place in range(most)]
 
     def deal(self, look: int, games: int) -> Deal:
         drawn = self.drawn(look, games)
@@ -102,4 +108,5 @@ class Draws:
         return Deal(lambda kind, world: drawn[world][kind], axes, 1, kinds, apart=True)
 
 
-LOOK_BITS = 6  # there are at most 30 looks
+def _number(look: int, place: int) -> int:
+    return (place << LOOK_BITS) + look
