@@ -7,6 +7,7 @@ same whatever the longest delay.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import InitVar
 from typing import Any
 
@@ -25,6 +26,7 @@ WORD = 32  # bits of the random word behind a delay
 FEWEST = 7  # bits of a cell's number, at least: a small table would be taken apart
 MOST = 24  # bits of a cell's number, at most
 LONGEST = (1 << MOST) - 3  # rounds
+FINE = 256  # delays up to so many rounds are kept apart by `coarser`
 RARE = 1e-14  # the probability with which a round may need more lanes than it gets
 
 
@@ -34,15 +36,17 @@ class EmpiricalDelay(VaryingDelay):
 
     probabilities: of the delays 0, 1, ..., d_max: [d_max + 1], or [S, d_max + 1] where every state
     has a distribution of its own. never: how probable it is that the loss never comes, one number
-    or [S]; with it each distribution sums to 1. `from_delays` and `from_survival` make the law of
-    a sample or of a survival curve.
+    or [S]; with it each distribution sums to 1. values: the delays that have these probabilities,
+    int [n], increasing, in place of 0, 1, ..., d_max. `from_delays` and `from_survival` make the
+    law of a sample or of a survival curve.
 
     Delays are drawn independently; probabilities are rounded to multiples of 2**-32. cells: uint32
-    [n] or [S, n], the table; last: int32, the longest delay that comes.
+    [n] or [S, n], the table; last: int32, the number of the longest delay that comes.
     """
 
     probabilities: InitVar[Any]
     never: Any = 0.0
+    values: Any = None
     cells: Any = derived()
     last: Any = derived()
 
@@ -52,6 +56,8 @@ class EmpiricalDelay(VaryingDelay):
         rows, never = _checked(probabilities, self.never)
         weights = np.stack([_units(row) for row in np.column_stack([rows, never])])
         last = int(np.max(np.flatnonzero(weights[:, :-1].any(axis=0)), initial=0))
+        if self.values is not None:
+            set_field(self, "values", _delays(self.values, rows.shape[1])[: last + 1])
         weights = np.column_stack([weights[:, : last + 1], weights[:, -1]])
         bits = max(FEWEST, (last + 1).bit_length())
         cells = np.stack([_alias_cells(row, bits) for row in weights])
@@ -129,15 +135,43 @@ class EmpiricalDelay(VaryingDelay):
         rest = word & np.uint32((1 << WORD - bits) - 1)
         other = (found & np.uint32((1 << bits) - 1)).astype(jnp.int32)
         drawn = jnp.where(rest < found >> np.uint32(bits), own, other)
-        return jnp.where(drawn > self.last, jnp.int32(NEVER), drawn)
+        late = drawn > self.last
+        if self.values is not None:
+            place = (jnp.minimum(drawn, self.values.shape[0] - 1),)
+            drawn = lax.dynamic_slice(self.values, place, (1,)).reshape(())
+        return jnp.where(late, jnp.int32(NEVER), drawn)
 
     def longest(self) -> int:
         """Of the delays after which a loss comes."""
-        return int(np.max(host(self.last)))
+        return int(np.max(host(self.last if self.values is None else self.values)))
+
+    def coarser(self, steps: int = 64, edges: Sequence[int] = ()) -> EmpiricalDelay:
+        """Nearly the same law in a small table, which is read many times faster where delays are
+        very long.
+
+        Delays longer than 256 rounds are put together with others that differ from them by one part
+        in `steps` at most, as their mean over all states. edges: delays that never are put together
+        with longer ones, as the window of a `WindowedDelay` is.
+        """
+        steps = checks.size("steps", steps, 1, LONGEST)
+        masses, last = np.atleast_2d(self.masses()), self.longest()
+        delays = np.arange(last + 1) if self.values is None else np.asarray(self.values)
+        ends = [*range(min(last, FINE) + 1), *edges, last]
+        end = FINE
+        while end < last:
+            end += max(1, end // steps)
+            ends.append(end)
+        number = np.searchsorted(np.unique(ends), delays)
+        place = np.unique(number, return_inverse=True)[1]
+        rows = np.stack([np.bincount(place, row) for row in masses[:, :-1]])
+        weight = masses[:, :-1].sum(axis=0) + 2.0 ** -(WORD + 8)  # some, where nothing comes
+        means = np.bincount(place, weight * delays) / np.bincount(place, weight)
+        never = masses[:, -1] if self.looks else float(masses[0, -1])
+        return EmpiricalDelay(rows if self.looks else rows[0], never, np.rint(means).astype(int))
 
     def masses(self) -> np.ndarray:
-        """float64 [d_max + 2] or [S, d_max + 2]: the probabilities of 0, ..., d_max and of never,
-        as they are drawn.
+        """float64 [d_max + 2] or [S, d_max + 2]: the probabilities of 0, ..., d_max (or of the
+        `values`) and of never, as they are drawn.
         """
         cells = np.atleast_2d(np.asarray(self.cells)).astype(np.int64)
         bits = cells.shape[1].bit_length() - 1
@@ -147,14 +181,16 @@ class EmpiricalDelay(VaryingDelay):
         weights = kept.copy()
         for row, place, left in zip(weights, other, whole - kept, strict=True):
             np.add.at(row, place, left)
-        found = weights[:, : self.longest() + 2] / 2.0**WORD
+        found = weights[:, : int(host(self.last)) + 2] / 2.0**WORD
         return found if self.looks else found[0]
 
     def together(self, horizon: int) -> int:
         """Of older rounds, as good as surely: in every round a loss of each delay d can arrive,
         with the probability of d in the state for which it is largest, whatever was played before.
         """
-        mean = float(np.atleast_2d(self.masses())[:, 1:-1].max(axis=0).sum())
+        most_of = np.atleast_2d(self.masses())[:, :-1].max(axis=0)
+        at_once = 0 if self.values is None else int(np.asarray(self.values)[0])
+        mean = float(most_of.sum() - (most_of[0] if at_once == 0 else 0.0))
         most = LANES
         while special.pdtrc(most, mean) > RARE:
             most += 1
@@ -207,6 +243,16 @@ def _checked(probabilities: Any, never: Any) -> tuple[np.ndarray, np.ndarray]:
             f"probabilities and never must sum to 1, but they sum to {sums[wrong[0]]:.6g}{where}"
         )
     return rows, share
+
+
+def _delays(values: Any, count: int) -> np.ndarray:
+    """int32 [count], increasing."""
+    found = checks.increasing("values", values, 0)
+    if len(found) != count:
+        raise ValueError(f"values must be {count}, one per probability, but got {len(found)}")
+    if found[-1] > LONGEST:
+        raise ValueError(f"values must be at most {LONGEST:,} rounds, but got {found[-1]:,}")
+    return np.array(found, np.int32)
 
 
 def _units(probabilities: np.ndarray) -> np.ndarray:

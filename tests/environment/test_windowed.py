@@ -77,6 +77,47 @@ def test_what_never_comes_needs_no_room() -> None:
     assert set(delays[delays > 9]) == {NEVER}
 
 
+def test_delays_may_be_far_apart() -> None:
+    """Three of them, in a table of three; drawn as often as they should, to 5 standard errors."""
+    law = jb.EmpiricalDelay([[0.5, 0.3, 0.1], [0.0, 0.2, 0.6]], never=[0.1, 0.2], values=[0, 7, 90])
+    assert (law.longest(), looks(law), law.num_states) == (90, True, 2)
+    table = jb.StochasticMapping(np.full((2, 2), 0.5))
+    env = jb.Environment(table, jb.BernoulliLosses([0.5, 0.5]), law)
+    delays = jb.sample_world(env, 0, 0, 20_000)["delays"]
+    for state, wanted in enumerate(law.masses()):
+        shares = [np.mean(delays[:, state] == value) for value in (0, 7, 90, NEVER)]
+        assert np.all(np.abs(shares - wanted) <= 5 * np.sqrt(wanted * (1 - wanted) / 20_000))
+    assert jb.EmpiricalDelay([1.0, 0.0], values=[4, 5]).longest() == 4
+    assert most_together(law, 100) == most_together(jb.EmpiricalDelay([[0.5, 0.3, 0.1, 0],
+        [0, 0.2, 0, 0.6]], never=[0.1, 0.2]), 100)  # fmt: skip
+
+
+def test_a_coarser_law_is_nearly_the_same() -> None:
+    """What comes within a window is the same to the last word, short delays are, and the mean of
+    all states together; each state's own mean is, to the width of a step.
+    """
+    late = np.random.default_rng(1).lognormal(9, 1.2, (3, 40_000)).astype(int)
+    states = np.repeat([0, 1, 2], 40_000)
+    law = jb.EmpiricalDelay.from_delays(np.minimum(late.ravel(), 10**6), states)
+    rough = law.coarser(64, edges=[12_345])
+    own, other = law.masses(), rough.masses()
+    assert rough.cells.shape == (3, 1024)
+    assert len(rough.values) == other.shape[1] - 1 < 900
+    for end in (255, 256, 12_345):
+        within = other[:, :-1][:, np.asarray(rough.values) <= end].sum(axis=1)
+        np.testing.assert_allclose(within, own[:, : end + 1].sum(axis=1), atol=2.0**-31)
+    np.testing.assert_array_equal(other[:, :200], own[:, :200])
+    means = own[:, :-1] @ np.arange(own.shape[1] - 1), other[:, :-1] @ np.asarray(rough.values)
+    np.testing.assert_allclose(means[1], means[0], rtol=2e-3)
+    assert means[1].sum() == pytest.approx(means[0].sum(), rel=1e-5)
+    again = rough.coarser(4)
+    assert len(again.values) < 320
+    assert again.masses()[:, :-1] @ again.values == pytest.approx(means[0], rel=2e-2)
+    short = jb.EmpiricalDelay([0.5, 0.25], never=0.25)
+    np.testing.assert_array_equal(short.coarser().masses(), short.masses())
+    assert not looks(short.coarser())
+
+
 # --- windows
 
 

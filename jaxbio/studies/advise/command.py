@@ -11,9 +11,9 @@ import numpy as np
 
 from jaxbio.environment.delays import DELAYS, FixedDelay, TableDelay
 from jaxbio.studies import parsing, specs
-from jaxbio.studies.advise.study import Advice, advise
-from jaxbio.studies.advise.text import as_text
-from jaxbio.studies.advise.tournament import Outcome
+from jaxbio.studies.advise.advice import Advice
+from jaxbio.studies.advise.study import advise
+from jaxbio.studies.advise.text import as_text, outcome_as_dict
 from jaxbio.studies.contestants import asked_as
 
 STORES = Path("results") / "advise" / "store"
@@ -103,21 +103,11 @@ def as_dict(found: Advice) -> dict[str, Any]:
         "recommended": found.recommended,
         "asked for as": asked_as(found.recommended),
         "recommended if the mapping changes": found.recommended_if_changing,
-        "stationary mapping": _outcome(found.stationary),
-        "changing mapping": None if found.changing is None else _outcome(found.changing),
+        "stationary mapping": outcome_as_dict(found.stationary),
+        "changing mapping": None if found.changing is None else outcome_as_dict(found.changing),
         "best with a guarantee": found.robust,
         "delays": written(found.delays),
         "unfinished": list(found.unfinished),
         "runs": found.runs,
         "seconds": round(found.seconds, 1),
-    }
-
-
-def _outcome(one: Outcome) -> dict[str, Any]:
-    return one.comparison.to_dict() | {
-        "recommended": one.named,
-        "asked for as": asked_as(one.named),
-        "left early": [left._asdict() for left in one.left],
-        "worth of states": None if one.worth is None else one.worth._asdict(),
-        "uniform play": one.uniform,
     }

@@ -1,0 +1,81 @@
+"""Do frequencies differ between groups? Chi-square over strata, permuted where it is sparse."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+ENOUGH = 5.0  # rows to be expected in each cell for the chi-square law to be trusted
+DRAWS = 9_999
+CELLS = 20_000_000  # of all tables that are drawn
+AT_ONCE = 1_000_000  # cells in memory
+TIE = 1e-9  # relative: rounding of a statistic
+
+
+class Tested(NamedTuple):
+    """p: of no difference. statistic, freedom: of the chi-square law. permuted: is p from
+    permutations, not from that law?
+    """
+
+    p: float
+    statistic: float
+    freedom: int
+    permuted: bool = False
+
+
+def counted(strata: np.ndarray, groups: np.ndarray, kinds: np.ndarray, shape: tuple[int, int, int]
+            ) -> np.ndarray:  # fmt: skip
+    """int [strata, groups, kinds]: rows of each."""
+    place = (strata * np.int64(shape[1]) + groups) * shape[2] + kinds
+    return np.bincount(place, minlength=shape[0] * shape[1] * shape[2]).reshape(shape)
+
+
+def compare_tables(tables: np.ndarray, rng: np.random.Generator) -> Tested | None:
+    """Within strata, do groups have the same shares of kinds? tables: int [strata, groups, kinds].
+
+    The sum of Pearson's statistics of all strata: with the chi-square law where all counts that are
+    to be expected are at least 5, else from tables of the same margins, drawn at random. None where
+    no stratum has two groups and two kinds.
+    """
+    parts = [part for part in map(_without_empty, tables) if min(part.shape) > 1]
+    if not parts:
+        return None
+    statistic = float(sum(pearson(part) for part in parts))
+    freedom = sum((part.shape[0] - 1) * (part.shape[1] - 1) for part in parts)
+    if min(_expected(part).min() for part in parts) >= ENOUGH:
+        return Tested(float(stats.chi2.sf(statistic, freedom)), statistic, freedom)
+    cells = sum(part.size for part in parts)
+    draws = int(np.clip(CELLS // cells, 199, DRAWS))
+    drawn = np.zeros(draws)
+    for part in parts:
+        drawn += _drawn(part, draws, rng)
+    p = (1 + int((drawn >= statistic * (1 - TIE)).sum())) / (draws + 1)
+    return Tested(p, statistic, freedom, permuted=True)
+
+
+def pearson(tables: np.ndarray) -> np.ndarray:
+    """[...] of counts [..., groups, kinds]."""
+    expected = _expected(tables)
+    return ((tables - expected) ** 2 / expected).sum((-2, -1))
+
+
+def _expected(tables: np.ndarray) -> np.ndarray:
+    rows, columns = tables.sum(-1, keepdims=True), tables.sum(-2, keepdims=True)
+    return rows * columns / rows.sum(-2, keepdims=True)
+
+
+def _without_empty(table: np.ndarray) -> np.ndarray:
+    return table[table.sum(1) > 0][:, table.sum(0) > 0]
+
+
+def _drawn(table: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """[draws]: Pearson's statistic of random tables with the margins of this one."""
+    law = stats.random_table(table.sum(1), table.sum(0))
+    piece = max(1, AT_ONCE // table.size)
+    found = [
+        pearson(law.rvs(size=min(piece, draws - first), random_state=rng))
+        for first in range(0, draws, piece)
+    ]
+    return np.concatenate(found)
