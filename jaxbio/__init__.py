@@ -10,9 +10,12 @@ from jaxbio.analysis.tune import tune
 from jaxbio.analysis.tuned import Tuned
 from jaxbio.analysis.windows import sweep_windows
 from jaxbio.core import Arrivals, Known, Learner, Play
+from jaxbio.data.betas import Table
 from jaxbio.data.delays import DelayFit, fit_delays, law_by_state
 from jaxbio.data.dropped import Dropped
 from jaxbio.data.example import Shop, example_log
+from jaxbio.data.fitted import Fit
+from jaxbio.data.fitting import fit
 from jaxbio.data.holding.check import Check, ModelChecks
 from jaxbio.data.holding.model import check_model
 from jaxbio.data.log import Log
@@ -89,6 +92,7 @@ __all__ = [
     "EmpiricalDelay",
     "Environment",
     "Exp3",
+    "Fit",
     "FixedDelay",
     "GeometricDelay",
     "HindsightExp3",
@@ -112,6 +116,7 @@ __all__ = [
     "StateThompson",
     "StochasticMapping",
     "SuccessiveElimination",
+    "Table",
     "TableDelay",
     "TableLosses",
     "TableMapping",
@@ -129,6 +134,7 @@ __all__ = [
     "contest",
     "environment_names",
     "example_log",
+    "fit",
     "fit_delays",
     "law_by_state",
     "learner_names",

@@ -93,7 +93,7 @@ def _delays(log: Log, found: dict[str, Any]) -> list[str]:
     after = int((log.come & ~log.seen_in_rounds).sum())
     return [
         "delays of the outcomes that have come (quantiles)",
-        *_aligned(
+        *aligned(
             [
                 ["", *(f"{float(one):.0%}" for one in found["delays"])],
                 *([[f"in {unit}", *times]] if log.timed else []),
@@ -134,10 +134,10 @@ def _table(name: str, entries: dict[str, dict[str, Any]]) -> list[str]:
             [label, f"{one['rows']:,}", f"{one['share']:.1%}", f"{one['outcomes']:,}", share, loss]
         )
     left = len(entries) - len(shown)
-    return [*_aligned(rows), *([f"... and {left} more"] if left else [])]
+    return [*aligned(rows), *([f"... and {left} more"] if left else [])]
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
+def aligned(rows: list[list[str]]) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(
