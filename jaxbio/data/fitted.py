@@ -12,14 +12,13 @@ from jaxbio import checks
 from jaxbio.data import fit_text
 from jaxbio.data.betas import Posterior, Table
 from jaxbio.data.delays import DelayFit, law_by_state
+from jaxbio.data.kinds import CONVERSIONS
 from jaxbio.data.log import Log
 from jaxbio.environment.delays import NEVER, FixedDelay
 from jaxbio.environment.environment import Environment
 from jaxbio.environment.losses import BernoulliLosses, BetaLosses, ConstantLosses
 from jaxbio.environment.mappings import StochasticMapping
 from jaxbio.environment.windowed import WindowedDelay
-
-KINDS = OUTCOMES, CONVERSIONS = "outcomes", "conversions"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

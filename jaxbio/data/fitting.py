@@ -11,7 +11,8 @@ from jaxbio.data import curing, waits
 from jaxbio.data.alike import own_delays
 from jaxbio.data.betas import Posterior
 from jaxbio.data.delays import DelayFit, fit_delays
-from jaxbio.data.fitted import CONVERSIONS, KINDS, OUTCOMES, Fit
+from jaxbio.data.fitted import Fit
+from jaxbio.data.kinds import CONVERSIONS, KINDS, OUTCOMES, kind_of
 from jaxbio.data.log import Log
 from jaxbio.data.survival import curve
 from jaxbio.data.waits import Waits
@@ -31,7 +32,7 @@ def fit(
     """The problem that a log comes from: P, theta and delays, with intervals."""
     if not isinstance(log, Log):
         raise TypeError(f"log must be a Log, which read_log makes, but got {checks.shown(log)}")
-    kind = kind_of(log) if kind is None else checks.choice("kind", kind, KINDS)
+    kind = kind_of(log) if kind is None else str(checks.choice("kind", kind, KINDS))
     level = checks.number("level", level, 0, 1, open_low=True, open_high=True)
     width = checks.size("width", width, 1)
     event, absent = _two_losses(log) if kind == CONVERSIONS else (1.0, 0.0)
@@ -57,18 +58,6 @@ def fit(
     return Fit(
         log, kind, level, width, window, each, _mapping(log), values, event, absent, concentration
     )
-
-
-def kind_of(log: Log) -> str:
-    """Conversions, if some outcomes have not come, all that have are the same, and the table gives
-    others another loss, or none.
-    """
-    losses = log.loss[log.come]
-    if "arrived" not in log.names or log.come.all() or losses.min() != losses.max():
-        return OUTCOMES
-    known = not np.isnan(log.absent)
-    same = log.absent == losses[0] if known else losses[0] not in (0.0, 1.0)
-    return OUTCOMES if same else CONVERSIONS
 
 
 def usual_window(delays: DelayFit) -> int:
