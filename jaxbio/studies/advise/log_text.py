@@ -6,7 +6,6 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from jaxbio.studies.advise import log_words
-from jaxbio.studies.advise.problems import STATIONARY
 from jaxbio.studies.advise.text import of_outcome, outcome_as_dict
 from jaxbio.studies.contestants import asked_as
 
@@ -93,7 +92,5 @@ def _of_kind(found: LogAdvice, kind: str) -> dict[str, Any]:
             }
             for name in found.yardsticks[kind]
         },
-        "answer": log_words.answer(found, kind) + log_words.more(found, kind)
-        if kind == STATIONARY
-        else log_words.answer(found, kind),
+        "answer": [*log_words.answer(found, kind), *log_words.more(found, kind)],
     }
