@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,17 @@ from jaxbio.data.log import Log
 from jaxbio.data.reading import LogWarning, read_log
 from jaxbio.studies import parsing
 
+SEVERAL = {"action": "what was chosen", "state": "what was seen at once"}
 COLUMNS = {  # option -> what is said of it
     "loss": "column of the loss, from --low to --high",
     "reward": "column of the reward, from --low to --high, instead of the loss",
     "arrived": "column of when the outcome came; empty: it has not come",
+    "event": "column that is true where it came then, false where the row was followed until then",
+    "followed": "column of how long rows without an outcome were followed; until the end",
 }
 TEXTS = {
+    "delay": "how long outcomes took: a column, or one for all rows, such as 90 or 7d",
+    "delay-unit": "of numbers in --delay if times are dates: d, h, min, s or ms",
     "missing-state": "label of rows without a state",
     "key": "column that names each event: the first of several with one name counts",
     "end": "until when outcomes would have been seen; the last time in the file",
@@ -33,13 +40,21 @@ TEXTS = {
 
 def add_columns(made: argparse.ArgumentParser) -> None:
     """What `read` needs, but for the file."""
-    made.add_argument("--time", required=True, metavar="COLUMN", help="of the decision")
-    made.add_argument("--action", required=True, metavar="COLUMN", help="what was chosen")
-    made.add_argument("--state", required=True, metavar="COLUMN", help="what was seen at once")
+    about = "of the decision; without it rows are rounds, in the order of the table"
+    made.add_argument("--time", metavar="COLUMN", help=about)
+    for name, about in SEVERAL.items():
+        about = f"{about}; of several columns, with commas between them, labels are joined"
+        made.add_argument(f"--{name}", required=True, type=_names, metavar="COLUMN", help=about)
     for name, about in COLUMNS.items():
         made.add_argument(f"--{name}", metavar="COLUMN", help=about)
     parsing.option(made, "--low", read_log, "of the loss or reward", type=float)
     parsing.option(made, "--high", read_log, "of the loss or reward", type=float)
+    about = "outcomes that are not known: what stands for them, such as 9 or 8,9,U"
+    made.add_argument("--unknown", type=_names, metavar="LABEL", help=about)
+    about = "what labels of outcomes count as, such as dead=1,dependent=0.5,well=0"
+    made.add_argument("--values", type=_values, metavar="LABEL=NUMBER", help=about)
+    about = "decisions in a unit of --delay, such as 500 in a day, where there is no --time"
+    parsing.option(made, "--rate", read_log, about, type=float)
     about = "states from a number: how many, with as many rows each, or edges as in 10,20,30"
     made.add_argument("--bins", type=_bins, help=about)
     for name, about in TEXTS.items():
@@ -55,11 +70,41 @@ def add_file(made: argparse.ArgumentParser, about: str) -> None:
 
 def read(file: Path, options: Any) -> Log:
     """The log; what looks wrong is in `Log.warnings`, and not said twice."""
-    names = ["time", "action", "state", "low", "high", "bins", "most-dropped", *COLUMNS, *TEXTS]
+    names = ["time", *SEVERAL, "low", "high", "values", "unknown", "rate", "bins", "most-dropped",
+             *COLUMNS, *TEXTS]  # fmt: skip
     given = {name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in names}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LogWarning)
-        return read_log(file, **given, progress=not options.quiet)
+        try:
+            log = read_log(file, **given, progress=not options.quiet)
+        except (ValueError, TypeError) as error:
+            raise type(error)(_with_options(str(error), names)) from error
+    return replace(log, warnings=tuple(_with_options(one, names) for one in log.warnings))
+
+
+def _with_options(text: str, names: list[str]) -> str:
+    """A message with options of the command in place of arguments: --bins 5 for bins=5."""
+    for name in names:
+        option, argument = f"--{name}", name.replace("-", "_")
+        text = re.sub(rf"\b{argument}=(?=\S)(?![),:])", f"{option} ", text)
+        text = re.sub(rf"\b{argument}=", option, text)
+        if argument != name:  # no word of plain English
+            text = re.sub(rf"\b{argument}\b", option, text)
+    return text
+
+
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _values(text: str) -> dict[str, float]:
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    try:
+        return {name.strip(): float(number) for name, _, number in pairs}
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be labels with numbers, as in dead=1,well=0"
+        ) from None
 
 
 def _bins(text: str) -> int | list[float]:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
 ENOUGH = 5.0  # rows to be expected in each cell for the chi-square law to be trusted
-DRAWS = 9_999
+DRAWS, FEWEST = 9_999, 499
 CELLS = 20_000_000  # of all tables that are drawn
 AT_ONCE = 1_000_000  # cells in memory
 TIE = 1e-9  # relative: rounding of a statistic
 
 
 class Tested(NamedTuple):
-    """p: of no difference. statistic, freedom: of the chi-square law. permuted: is p from
-    permutations, not from that law?
-    """
+    """p: of no difference. permuted: is it of permutations, not of the chi-square law?"""
 
     p: float
-    statistic: float
-    freedom: int
     permuted: bool = False
 
 
@@ -43,16 +40,21 @@ def compare_tables(tables: np.ndarray, rng: np.random.Generator) -> Tested | Non
     if not parts:
         return None
     statistic = float(sum(pearson(part) for part in parts))
-    freedom = sum((part.shape[0] - 1) * (part.shape[1] - 1) for part in parts)
     if min(_expected(part).min() for part in parts) >= ENOUGH:
-        return Tested(float(stats.chi2.sf(statistic, freedom)), statistic, freedom)
-    cells = sum(part.size for part in parts)
-    draws = int(np.clip(CELLS // cells, 199, DRAWS))
-    drawn = np.zeros(draws)
-    for part in parts:
-        drawn += _drawn(part, draws, rng)
-    p = (1 + int((drawn >= statistic * (1 - TIE)).sum())) / (draws + 1)
-    return Tested(p, statistic, freedom, permuted=True)
+        return Tested(float(stats.chi2.sf(statistic, freedom(tables))))
+    draws = number_of_draws(parts)
+    drawn = sum(draw_tables(part, draws, rng, pearson) for part in parts)
+    return Tested((1 + int((drawn >= statistic * (1 - TIE)).sum())) / (draws + 1), permuted=True)
+
+
+def freedom(tables: np.ndarray) -> int:
+    """Of the chi-square law."""
+    shapes = [_without_empty(table).shape for table in tables]
+    return sum((groups - 1) * (kinds - 1) for groups, kinds in shapes if groups and kinds)
+
+
+def number_of_draws(tables: Sequence[np.ndarray]) -> int:
+    return int(np.clip(CELLS // sum(table.size for table in tables), FEWEST, DRAWS))
 
 
 def pearson(tables: np.ndarray) -> np.ndarray:
@@ -70,12 +72,14 @@ def _without_empty(table: np.ndarray) -> np.ndarray:
     return table[table.sum(1) > 0][:, table.sum(0) > 0]
 
 
-def _drawn(table: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """[draws]: Pearson's statistic of random tables with the margins of this one."""
+def draw_tables(
+    table: np.ndarray, draws: int, rng: np.random.Generator, measure: Callable[..., np.ndarray]
+) -> np.ndarray:
+    """What is measured of random tables [draws, groups, kinds] with the margins of this one."""
     law = stats.random_table(table.sum(1), table.sum(0))
     piece = max(1, AT_ONCE // table.size)
     found = [
-        pearson(law.rvs(size=min(piece, draws - first), random_state=rng))
+        measure(law.rvs(size=min(piece, draws - first), random_state=rng))
         for first in range(0, draws, piece)
     ]
     return np.concatenate(found)
