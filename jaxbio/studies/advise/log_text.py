@@ -18,7 +18,8 @@ WIDE = 96  # letters of a line
 def in_short(found: LogAdvice) -> str:
     return (
         f"Advice for {len(found.log):,} decisions: {found.recommended} "
-        f"({found.runs} games of {found.horizon:,} rounds); summary() and report(path) say more"
+        f"({found.runs} games of {found.horizon:,} rounds); summary() says more, jb.write_report "
+        "makes a page"
     )
 
 

@@ -125,9 +125,9 @@ def changes(found: LogAdvice) -> str:
     share = f"{moved.share:.1%} of the rounds"
     why = "" if moved.p is None else f" ({p_text(moved.p)})"
     return (
-        f"From the first to the last of {moved.parts} parts of the log {share} came to show another "
-        f"state, after what chance explains is taken off{why}. In further games the mapping of the "
-        "early and that of the late part take turns."
+        f"From the first to the last of {moved.parts} parts of the log {share} came to show "
+        f"another state, after what chance explains is taken off{why}. In further games the "
+        "mapping of the early and that of the late part take turns."
         + (" That is little, so that the answers hardly differ." if moved.share < 0.01 else "")
     )
 
@@ -137,9 +137,9 @@ def limits(found: LogAdvice) -> list[str]:
     named = found.recommended
     said = [
         f"{length(found)} In every game the learner begins without knowing the log.",
-        f"Intervals are of 95 %, over {found.runs} games. Each game has a problem of its own, drawn "
-        "from what the log leaves possible, and chances of its own, so that an interval counts both "
-        "what the log does not tell and luck.",
+        f"Intervals are of 95 %, over {found.runs} games. Each game has a problem of its own, "
+        "drawn from what the log leaves possible, and chances of its own, so that an interval "
+        "counts both what the log does not tell and luck.",
     ]
     if found.fit.kind == CONVERSIONS:
         window = found.fit.window or 0

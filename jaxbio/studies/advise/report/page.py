@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from html import escape
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
+from jaxbio import checks
 from jaxbio.data.fitted import CONVERSIONS
 from jaxbio.data.holding.check import Check
 from jaxbio.figures.saving import VARIANTS, Drawing, as_png
-from jaxbio.figures.style import Look
 from jaxbio.storage import atomic
 from jaxbio.storage.provenance import versions
 from jaxbio.studies import html
 from jaxbio.studies.advise import log_words
+from jaxbio.studies.advise.figures import of_games, of_log
 from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.log_problems import LOGGED, RANDOM
-from jaxbio.studies.advise.problems import STATIONARY
-from jaxbio.studies.advise.report import of_games, of_log
 from jaxbio.studies.contestants import asked_as
 
 LIGHTS = {True: ("yes", "✓", "holds"), False: ("no", "✗", "does not hold"),
           None: ("undecided", "?", "cannot be told")}  # fmt: skip
 
 
-def write(found: LogAdvice, path: Path, command: str = "", title: str = "") -> Path:
-    """Draw, and write the file. command: that makes it again; title: of the log."""
+def write_report(
+    advice: LogAdvice, path: str | Path, *, command: str = "", title: str = ""
+) -> Path:
+    """Write advice for a log as an HTML page for whoever has to decide, in one file that needs
+    nothing else: light and dark, for a desk and for a phone.
+
+    advice: of `jb.advise(log=...)`. command: that makes the page again, to be printed on it.
+    title: the name of the log. Returns the path.
+    """
+    if not isinstance(advice, LogAdvice):
+        raise TypeError(
+            f"advice must be what jb.advise(log=...) returns, but got {checks.shown(advice)}"
+        )
+    path = checks.path("path", path)
+    made = whole(advice, checks.text("command", command), checks.text("title", title)).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write(path, whole(found, command, title).encode())
+    atomic.write(path, made)
     return path
 
 
@@ -110,10 +120,8 @@ def _log(found: LogAdvice) -> list[str]:
     return [
         html.table(["", "in this log"], rows),
         f"<p>What looks wrong:</p><ul>{warnings}</ul>" if warnings else "",
-        _picture(found, "delays", "How many rounds (decisions of anybody) pass until an outcome "
-                 "is known. The later, the more a learner has to guess.",
-                 lambda look: of_log.delays(found.fit, look)),
-    ]  # fmt: skip
+        _picture(of_log.delays(found.fit)),
+    ]
 
 
 def _checks(found: LogAdvice) -> list[str]:
@@ -137,13 +145,7 @@ def _light(one: Check) -> str:
 
 
 def _mapping(found: LogAdvice) -> list[str]:
-    return [
-        _picture(found, "mapping", "How often each action is followed by each state, by the log.",
-                 lambda look: of_log.mapping(found.fit, look)),
-        _picture(found, "losses", "Mean loss in each state: what a state that is seen at once says "
-                 "about the outcome that comes later.",
-                 lambda look: of_log.losses(found.fit, look)),
-    ]  # fmt: skip
+    return [_picture(of_log.mapping(found.fit)), _picture(of_log.losses(found.fit))]
 
 
 def _games(found: LogAdvice) -> list[str]:
@@ -167,15 +169,12 @@ def _games(found: LogAdvice) -> list[str]:
     parts = [
         '<p class="question">Learners were let loose on problems that this log leaves possible. '
         "Those that were surely beaten stopped early.</p>",
-        _picture(found, "regret", "Regret over rounds: the lower, the better. A curve that stops "
-                 "rising has found the best action.", lambda look: of_games.regret(found, look)),
+        _picture(of_games.regret(found)),
         html.table(["learner", "its name for other commands", "regret", "best with probability"],
                    rows),
     ]  # fmt: skip
     if any(kind.worth is not None for kind in found.outcomes.values()):
-        parts.append(_picture(
-            found, "worth", "What looking at states saves: compare the two bars of each kind of "
-            "problem.", lambda look: of_games.worth(found, look)))  # fmt: skip
+        parts.append(_picture(of_games.worth(found)))
     return parts
 
 
@@ -205,10 +204,9 @@ def _in_python(spec: str) -> str:
     return f"jb.make_learner({', '.join([repr(name), *filter(None, options.split(','))])})"
 
 
-def _picture(found: LogAdvice, name: str, caption: str, draw: Callable[[Look], Figure]) -> str:
-    drawing = Drawing(name, caption, draw)
+def _picture(drawing: Drawing) -> str:
     pictures = {one.name: as_png(drawing.figure(one.look)) for one in VARIANTS}
-    return html.figure(name, caption, pictures)
+    return html.figure(drawing.name, drawing.caption, pictures)
 
 
 def _moment(found: LogAdvice, place: int) -> str:

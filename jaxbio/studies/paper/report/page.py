@@ -22,6 +22,8 @@ from jaxbio.studies.paper.report.text import PAPER, PROCEDURE, QUESTION, SENSITI
 from jaxbio.studies.paper.verdicts import Verdict
 
 MARKS = {YES: "✓", NO: "✗", UNDECIDED: "?"}
+
+
 def html(sections: Sequence[Section], folder: Path) -> str:
     """The page; figures are read from the folder and put inside it."""
     body = "\n".join([_opening(sections), *(_section(section, folder) for section in sections)])

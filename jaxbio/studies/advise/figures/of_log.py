@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from jaxbio.data.fitted import CONVERSIONS, Fit
 from jaxbio.figures.lines import End, label_ends, panels, room_for, thousands
+from jaxbio.figures.saving import Drawing
 from jaxbio.figures.style import LEARNER_COLOURS, SIZE, SPARE_COLOURS, Look, text_inches, wrapped
 
 MOST = 20  # actions or states of a picture
@@ -17,7 +18,31 @@ HUE = LEARNER_COLOURS["MetaBIO"]
 LONGEST = 26  # letters of a label
 
 
-def mapping(fit: Fit, look: Look) -> Figure:
+def mapping(fit: Fit) -> Drawing:
+    """A heat map of states by action."""
+    caption = "How often each action is followed by each state, by the log."
+    return Drawing("mapping", caption, lambda look: _mapping(fit, look))
+
+
+def losses(fit: Fit) -> Drawing:
+    """The mean loss of each state."""
+    caption = (
+        "Mean loss in each state: what a state that is seen at once says about the outcome that "
+        "comes later."
+    )
+    return Drawing("losses", caption, lambda look: _losses(fit, look))
+
+
+def delays(fit: Fit) -> Drawing:
+    """How late outcomes come."""
+    caption = (
+        "How many rounds (decisions of anybody) pass until an outcome is known. The later, the "
+        "more a learner has to guess."
+    )
+    return Drawing("delays", caption, lambda look: _delays(fit, look))
+
+
+def _mapping(fit: Fit, look: Look) -> Figure:
     """A heat map: rows are actions, columns states; as many as there is room for, by their rows."""
     log, table = fit.log, fit.mapping
     rows, columns = _most(log.counts.sum(axis=1)), _most(log.counts.sum(axis=0))
@@ -65,7 +90,7 @@ def _numbers(axes: Axes, fit: Fit, rows: np.ndarray, columns: np.ndarray, look: 
                   color=colour, size=SIZE - 2.5 if look.narrow else SIZE - 1)  # fmt: skip
 
 
-def losses(fit: Fit, look: Look) -> Figure:
+def _losses(fit: Fit, look: Look) -> Figure:
     """A point with its interval for every state; what a user would like to be small."""
     log, table = fit.log, fit.losses
     shown = _most(log.counts.sum(axis=0))
@@ -89,7 +114,7 @@ def losses(fit: Fit, look: Look) -> Figure:
     return figure
 
 
-def delays(fit: Fit, look: Look) -> Figure:
+def _delays(fit: Fit, look: Look) -> Figure:
     """Which share of the outcomes has come after so many rounds, by state if states differ."""
     late = fit.kind == CONVERSIONS
     several = len(fit.delays) > 1
@@ -136,8 +161,8 @@ def _most(rows: np.ndarray) -> np.ndarray:
 
 def _left_out(rows: int, actions: int, columns: int, states: int) -> str:
     said = "Every row adds up to 100 %. Small: the 95 % interval."
-    left = [f"{all_of - shown} {what}" for shown, all_of, what in
-            ((rows, actions, "actions"), (columns, states, "states")) if shown < all_of]  # fmt: skip
+    sizes = ((rows, actions, "actions"), (columns, states, "states"))
+    left = [f"{every - shown} {what}" for shown, every, what in sizes if shown < every]
     return f"{said} Not shown, with fewer rows: {' and '.join(left)}." if left else said
 
 

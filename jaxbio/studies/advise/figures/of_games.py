@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from jaxbio.analysis.intervals import of_mean
 from jaxbio.figures.lines import End, finish_regret, label_ends, panels, room_for, thousands
+from jaxbio.figures.saving import Drawing
 from jaxbio.figures.style import Look, colours, text_inches
 from jaxbio.studies.advise import log_words
 from jaxbio.studies.advise.log_advice import LogAdvice
@@ -36,7 +37,22 @@ def close(found: LogAdvice, kind: str) -> list[str]:
     return [name for name in names if name in both or found.regret(name, kind).mean <= most]
 
 
-def regret(found: LogAdvice, look: Look) -> Figure:
+def regret(found: LogAdvice) -> Drawing:
+    """Regret over rounds of the best learners."""
+    caption = (
+        "Regret over rounds: the lower, the better. A curve that stops rising has found the best "
+        "action."
+    )
+    return Drawing("regret", caption, lambda look: _regret(found, look))
+
+
+def worth(found: LogAdvice) -> Drawing:
+    """What states are worth, where that is known."""
+    caption = "What looking at states saves: compare the two bars of a problem."
+    return Drawing("worth", caption, lambda look: _worth(found, look))
+
+
+def _regret(found: LogAdvice, look: Look) -> Figure:
     """Everybody on the left; closer, for each kind of problem, who is best."""
     titles = log_words.kinds(found)
     closer = [title if len(titles) > 1 else "The best, closer" for title in titles.values()]
@@ -88,29 +104,28 @@ def _panel(
     label_ends(axes, ends, look)
 
 
-def worth(found: LogAdvice, look: Look) -> Figure:
+def _worth(found: LogAdvice, look: Look) -> Figure:
     """The best learner that looks at states and the best that does not, on each kind of problem."""
-    rows = []
-    for kind, title in log_words.kinds(found).items():
-        one = found.outcomes[kind].worth
-        if one is not None:
-            rows += [(title, kind, "with states", one.with_states),
-                     (title, kind, "without", one.without)]  # fmt: skip
-    names = [f"{how}: {name}" for _, _, how, name in rows]
-    figure, (axes,) = panels(
-        [""], look, heading="What states are worth",
+    shown = {kind: one.worth for kind, one in found.outcomes.items() if one.worth is not None}
+    titles = [log_words.kinds(found)[kind] for kind in shown] if len(shown) > 1 else [""]
+    names = [name for one in shown.values() for name in (one.with_states, one.without)]
+    figure, drawn = panels(
+        titles, look, heading="What states are worth",
         note="Regret of the best learner that looks at states and of the best that does not. "
         "Bars: 95 % intervals of the mean.",
-        left=max(map(text_inches, names)) + 0.3, height=0.2 + 0.42 * len(rows),
+        left=max(text_inches(f"with states: {name}") for name in names) + 0.3, height=0.9,
     )  # fmt: skip
-    palette = colours(dict.fromkeys(name for *_, name in rows), look)
-    for place, (_, kind, _, name) in enumerate(reversed(rows)):
-        mean, low, high = log_words.scaled(found, found.regret(name, kind))
-        axes.plot([low, high], [place, place], color=palette[name], linewidth=4)
-        axes.plot([mean], [place], "o", color=palette[name], markersize=7)
-    axes.set_yticks(range(len(rows)), names[::-1])
-    axes.set(xlabel="regret at the end", ylim=(-0.6, len(rows) - 0.4))
-    axes.set_xlim(left=0)
-    axes.grid(axis="y", visible=False)
-    thousands(axes, "x")
+    palette = colours(dict.fromkeys(names), look)
+    for axes, (kind, one) in zip(drawn, shown.items(), strict=True):
+        rows = {f"without: {one.without}": one.without, f"with states: {one.with_states}":
+                one.with_states}  # fmt: skip
+        for place, name in enumerate(rows.values()):
+            mean, low, high = log_words.scaled(found, found.regret(name, kind))
+            axes.plot([low, high], [place, place], color=palette[name], linewidth=4)
+            axes.plot([mean], [place], "o", color=palette[name], markersize=7)
+        axes.set_yticks(range(len(rows)), list(rows))
+        axes.set(xlabel="regret at the end", ylim=(-0.6, len(rows) - 0.4))
+        axes.set_xlim(left=0)
+        axes.grid(axis="y", visible=False)
+        thousands(axes, "x")
     return figure
