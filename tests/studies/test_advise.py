@@ -21,7 +21,7 @@ from jaxbio.analysis.compare import compare
 from jaxbio.figures.style import Look
 from jaxbio.studies import specs
 from jaxbio.studies.advise import tournament
-from jaxbio.studies.advise.figure import advice as draw_advice
+from jaxbio.studies.advise.figures.table import advice as draw_advice
 from jaxbio.studies.advise.study import advise
 from jaxbio.studies.advise.tournament import Outcome
 from jaxbio.studies.contestants import (

@@ -74,7 +74,7 @@ def draw(found: Advice, options: Any) -> None:
     """Save the figure."""
     from jaxbio.figures.saving import save_as  # matplotlib takes a while to import
     from jaxbio.figures.style import Look
-    from jaxbio.studies.advise.figure import advice
+    from jaxbio.studies.advise.figures.table import advice
 
     save_as(advice(found.stationary, title(found, options), Look()), options.figure)
 

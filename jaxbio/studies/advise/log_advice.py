@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,12 +104,6 @@ class LogAdvice(Advice):
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
         return log_text.as_dict(self)
-
-    def report(self, path: str | Path, command: str = "", title: str = "") -> Path:
-        """Write an HTML page, one file that needs nothing else. command: that makes it again."""
-        from jaxbio.studies.advise.report import page  # matplotlib takes a while to import
-
-        return page.write(self, checks.path("path", path), command, title)
 
     def __repr__(self) -> str:
         return log_text.in_short(self)

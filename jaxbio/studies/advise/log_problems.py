@@ -38,7 +38,7 @@ class LogProblems:
         return (STATIONARY, CHANGING) if self.turns.any else (STATIONARY,)
 
     def draw(self, number: int) -> dict[str, Environment]:
-        """kind -> problem, whose mappings have arrays of one form, so that one program plays both."""
+        """kind -> problem; mappings have arrays of one form, so that one program plays both."""
         words = np.random.SeedSequence([self.seed, number]).generate_state(1)
         drawn = self.fit.sample(int(words[0] >> 1))
         P, losses, delays = drawn.mapping.P, drawn.losses, self._delays(drawn.delays)

@@ -6,7 +6,6 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from jaxbio.studies.advise import log_words
-from jaxbio.studies.advise.problems import STATIONARY
 from jaxbio.studies.advise.text import of_outcome, outcome_as_dict
 from jaxbio.studies.contestants import asked_as
 
@@ -19,7 +18,8 @@ WIDE = 96  # letters of a line
 def in_short(found: LogAdvice) -> str:
     return (
         f"Advice for {len(found.log):,} decisions: {found.recommended} "
-        f"({found.runs} games of {found.horizon:,} rounds); summary() and report(path) say more"
+        f"({found.runs} games of {found.horizon:,} rounds); summary() says more, jb.write_report "
+        "makes a page"
     )
 
 
@@ -93,7 +93,5 @@ def _of_kind(found: LogAdvice, kind: str) -> dict[str, Any]:
             }
             for name in found.yardsticks[kind]
         },
-        "answer": log_words.answer(found, kind) + log_words.more(found, kind)
-        if kind == STATIONARY
-        else log_words.answer(found, kind),
+        "answer": [*log_words.answer(found, kind), *log_words.more(found, kind)],
     }

@@ -54,15 +54,15 @@ def answer(found: LogAdvice, kind: str = STATIONARY) -> list[str]:
     """Two sentences: which learner and what it loses; what it gains over not learning."""
     name = found.outcomes[kind].named
     regret = scaled(found, found.regret(name, kind))
-    each = spread(regret.per(found.horizon / 1_000))
-    too = f"to miss {spread(regret)} of {outcome(found)}" if is_reward(found) else (
+    each = spread(regret.per(found.horizon / 1_000)).split(" ")[0]
+    lost = f"to miss {spread(regret)} of {outcome(found)}" if is_reward(found) else (
         f"to have {spread(regret)} of {outcome(found)} too many"
     )  # fmt: skip
     return [
-        f"Run {called(name)}: over {found.horizon:,} rounds it is expected {too}, compared with "
-        f"somebody who knows the best action from the start ({each} in 1,000 rounds).",
-        f"That is {gain(found, RANDOM, kind)} than {RANDOM}, and {gain(found, found.always, kind)} "
-        f"than {found.always!r}, the action that looks best in the log.",
+        f"Run {called(name)}: it is expected {lost} in {found.horizon:,} rounds ({each} in 1,000), "
+        "compared with knowing the best action from the start.",
+        f"It has {gain(found, RANDOM, kind)} than {RANDOM}, and {gain(found, found.always, kind)} "
+        f"than always playing {found.best_looking!r}, which looks best in the log.",
     ]
 
 
@@ -87,12 +87,14 @@ def more(found: LogAdvice, kind: str = STATIONARY) -> list[str]:
     named, least = one.comparison[one.named], one.comparison.rows[0]
     risky = least.name if one.few and least.name in one.unusual else None
     close = [name for name in one.comparison.contenders if name not in (named.name, risky)]
-    said = [f"Compared with {LOGGED} it is {gain(found, LOGGED, kind)}."]
-    if found.saved(found.always, kind).high < 0:
+    first = kind == STATIONARY
+    said = [f"Compared with {LOGGED} it has {gain(found, LOGGED, kind)}."] if first else []
+    if first and found.saved(found.always, kind).high < 0:
         said.append(
-            f"So the log already says which action is best: as long as nothing changes, "
-            f"{found.always!r} is better than any learner that begins without the log. A learner "
-            "pays for finding out again; run one where things may change."
+            "So the log already says which action is best: as long as nothing changes, always "
+            f"playing {found.best_looking!r} is better than any learner that begins without the "
+            "log and has to find out again. Run a learner where things may change, or where "
+            "actions are new."
         )
     if risky is not None and risky != named.name:
         said.append(
@@ -123,9 +125,9 @@ def changes(found: LogAdvice) -> str:
     share = f"{moved.share:.1%} of the rounds"
     why = "" if moved.p is None else f" ({p_text(moved.p)})"
     return (
-        f"From the first to the last of {moved.parts} parts of the log {share} came to show another "
-        f"state, after what chance explains is taken off{why}. In further games the mapping of the "
-        "early and that of the late part take turns."
+        f"From the first to the last of {moved.parts} parts of the log {share} came to show "
+        f"another state, after what chance explains is taken off{why}. In further games the "
+        "mapping of the early and that of the late part take turns."
         + (" That is little, so that the answers hardly differ." if moved.share < 0.01 else "")
     )
 
@@ -135,9 +137,9 @@ def limits(found: LogAdvice) -> list[str]:
     named = found.recommended
     said = [
         f"{length(found)} In every game the learner begins without knowing the log.",
-        f"Intervals are of 95 %, over {found.runs} games. Each game has a problem of its own, drawn "
-        "from what the log leaves possible, and chances of its own, so that an interval counts both "
-        "what the log does not tell and luck.",
+        f"Intervals are of 95 %, over {found.runs} games. Each game has a problem of its own, "
+        "drawn from what the log leaves possible, and chances of its own, so that an interval "
+        "counts both what the log does not tell and luck.",
     ]
     if found.fit.kind == CONVERSIONS:
         window = found.fit.window or 0
