@@ -57,7 +57,9 @@ from jaxbio.learners.state_thompson import StateThompson
 from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
+from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.study import advise
+from jaxbio.studies.advise.writing import write_report
 from jaxbio.studies.beyond.study import play_beyond
 from jaxbio.studies.contest.study import contest
 from jaxbio.studies.guarantees.study import check_guarantees
@@ -102,6 +104,7 @@ __all__ = [
     "LaplaceDelay",
     "Learner",
     "Log",
+    "LogAdvice",
     "LogWarning",
     "MetaAdaBIO",
     "MetaBIO",
@@ -159,4 +162,5 @@ __all__ = [
     "tune",
     "violations",
     "worth_diagram",
+    "write_report",
 ]

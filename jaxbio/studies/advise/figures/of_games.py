@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from jaxbio.analysis.intervals import of_mean
 from jaxbio.figures.lines import End, finish_regret, label_ends, panels, room_for, thousands
 from jaxbio.figures.saving import Drawing
-from jaxbio.figures.style import Look, colours, text_inches
+from jaxbio.figures.style import DASHES, Look, colours, text_inches
 from jaxbio.studies.advise import log_words
 from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.log_problems import RANDOM
@@ -97,7 +97,9 @@ def _panel(
     for name, colour in straight:
         last = found.span * found.regret(name, kind).mean
         if everybody or last <= 1.3 * max(end.y for end in ends):
-            axes.plot([0, found.horizon], [0, last], color=colour, linestyle=(0, (4, 3)), linewidth=1.3)
+            axes.plot(
+                [0, found.horizon], [0, last], color=colour, linestyle=(0, (4, 3)), linewidth=1.3
+            )
             ends.append(End(name, last, colour, (0, (4, 3))))
     finish_regret(axes, found.horizon)
     axes.set_ylabel(f"missed of {log_words.outcome(found)}" if log_words.is_reward(found)
