@@ -17,6 +17,7 @@ from jaxbio.data.example import Shop, example_log
 from jaxbio.data.fitted import Fit
 from jaxbio.data.fitting import fit
 from jaxbio.data.log import Log
+from jaxbio.data.playing import play_log
 from jaxbio.data.reading import LogWarning, read_log
 from jaxbio.engine.rollout import Record, rollout, trajectory
 from jaxbio.engine.round import Round
@@ -36,6 +37,7 @@ from jaxbio.environment.losses import (
     BetaLosses,
     BlockBernoulliLosses,
     ConstantLosses,
+    EventLosses,
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
@@ -88,6 +90,7 @@ __all__ = [
     "Dropped",
     "EmpiricalDelay",
     "Environment",
+    "EventLosses",
     "Exp3",
     "Fit",
     "FixedDelay",
@@ -139,6 +142,7 @@ __all__ = [
     "phase_diagram",
     "plan_sweep",
     "play_beyond",
+    "play_log",
     "play_regimes",
     "pytree",
     "read_log",
