@@ -19,6 +19,7 @@ from jaxbio.data.fitting import fit
 from jaxbio.data.holding.check import Check, ModelChecks
 from jaxbio.data.holding.model import check_model
 from jaxbio.data.log import Log
+from jaxbio.data.playing import play_log
 from jaxbio.data.reading import LogWarning, read_log
 from jaxbio.engine.rollout import Record, rollout, trajectory
 from jaxbio.engine.round import Round
@@ -38,6 +39,7 @@ from jaxbio.environment.losses import (
     BetaLosses,
     BlockBernoulliLosses,
     ConstantLosses,
+    EventLosses,
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
@@ -93,6 +95,7 @@ __all__ = [
     "Dropped",
     "EmpiricalDelay",
     "Environment",
+    "EventLosses",
     "Exp3",
     "Fit",
     "FixedDelay",
@@ -147,6 +150,7 @@ __all__ = [
     "phase_diagram",
     "plan_sweep",
     "play_beyond",
+    "play_log",
     "play_regimes",
     "pytree",
     "read_log",
