@@ -11,7 +11,7 @@ from typing import Any
 from jaxbio import checks
 
 WIDE = 96  # letters of a line
-HOLDS, FAILS, UNKNOWN = "holds", "DOES NOT HOLD", "cannot be told"
+TINY = 1e-12  # p-values below it are said to be below it
 
 
 @dataclass(frozen=True)
@@ -20,26 +20,29 @@ class Check:
 
     name: of the check. question: what was asked; the model supposes that the answer is no.
     holds: True where nothing speaks against the model, or too little to matter; False where
-    something surely does (adjusted_p is at most the level, and the effect may be as large as
-    `small` or larger); None where the log cannot tell.
+    something surely does (adjusted_p is at most the level) and may be large enough to matter (high
+    is at least `small`); None where the log cannot tell. allowed: does `jb.fit` allow for it, so
+    that nothing is lost where it does not hold?
     effect: how large the violation is, in `unit`, with low and high, its interval; all are None
-    where there is nothing to measure. small: an effect up to this does not matter.
-    detectable: the effect that four of five such logs would have shown; a larger one would hardly
-    have been missed.
+    where there is nothing to measure. small: an effect up to this does not matter. none: the effect
+    if the model holds: 0, or 1 if it says how many times as much. detectable: the effect that four
+    of five such logs would have shown; a larger one would hardly have been missed.
     p: probability of a difference as large as that of the log if the model holds; adjusted_p: after
     Holm's correction for the number of checks. None where nothing could be tested.
-    sentence: the answer, its size, its limits. remedy: what to do about it, or "".
-    details: further numbers, by name.
+    sentence: what was found, how large it is, and the limits of that. remedy: what to do about it,
+    or "". details: further numbers, by name.
     """
 
     name: str
     question: str
     holds: bool | None
+    allowed: bool
     effect: float | None
     low: float | None
     high: float | None
     unit: str
-    small: float
+    small: float | None
+    none: float
     detectable: float | None
     p: float | None
     adjusted_p: float | None
@@ -48,30 +51,33 @@ class Check:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def verdict(self) -> str:
-        """In a word or three."""
-        return {True: HOLDS, False: FAILS, None: UNKNOWN}[self.holds]
+    def answer(self) -> str:
+        """To the question."""
+        if self.holds is False:
+            return "YES, and it is allowed for" if self.allowed else "YES"
+        return "cannot be told" if self.holds is None else "no"
 
     @property
     def severity(self) -> float:
-        """The effect in multiples of what does not matter; 0 where there is none."""
-        return 0.0 if self.effect is None else self.effect / self.small
+        """The effect in multiples of the one that does not matter; 0 where there is none."""
+        if self.effect is None or self.small is None:
+            return 0.0
+        return (self.effect - self.none) / (self.small - self.none)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        found = {**asdict(self), "details": dict(self.details)}
-        return {name: _without_nan(value) for name, value in found.items()}
+        return _without_nan({**asdict(self), "answer": self.answer, "severity": self.severity})
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.verdict}. {self.sentence}"
+        return f"{self.question} {self.answer}. {self.sentence}"
 
 
 @dataclass(frozen=True, repr=False)
 class ModelChecks:
-    """All checks of a log, in the order in which they matter; `jb.check_model` makes it.
+    """All checks of a log, those first that matter most; `jb.check_model` makes it.
 
     rows: of the log. kind: of its outcomes, "outcomes" or "conversions". level: how often at most
-    any check says "does not hold" of a log for which all of them do. confidence: of intervals.
+    any check fails of a log for which all of them hold. confidence: of intervals.
     """
 
     checks: tuple[Check, ...]
@@ -93,19 +99,23 @@ class ModelChecks:
 
     @property
     def failing(self) -> tuple[Check, ...]:
-        """What does not hold, the worst first."""
-        found = (one for one in self.checks if one.holds is False)
-        return tuple(sorted(found, key=lambda one: -one.severity))
+        """What does not hold and is not allowed for, in the order in which it matters."""
+        return tuple(one for one in self.checks if one.holds is False and not one.allowed)
+
+    @property
+    def worst(self) -> Check | None:
+        """The first of what fails; None: nothing does."""
+        return self.failing[0] if self.failing else None
+
+    @property
+    def allowed(self) -> tuple[Check, ...]:
+        """What does not hold, and `jb.fit` allows for."""
+        return tuple(one for one in self.checks if one.holds is False and one.allowed)
 
     @property
     def unknown(self) -> tuple[Check, ...]:
         """What the log cannot tell."""
         return tuple(one for one in self.checks if one.holds is None)
-
-    @property
-    def worst(self) -> Check | None:
-        """The violation that is the largest compared with what does not matter; None: none."""
-        return self.failing[0] if self.failing else None
 
     @property
     def holds(self) -> bool | None:
@@ -116,17 +126,20 @@ class ModelChecks:
 
     @property
     def verdict(self) -> str:
-        """In a sentence."""
-        if self.worst is None:
-            left = f", and {_names(self.unknown)} cannot be told" if self.unknown else ""
-            return f"Nothing in this log speaks against the model{left}."
-        return f"The model does not hold in this log: {_names(self.failing)}."
+        """In a sentence or two."""
+        if self.failing:
+            said = f"The model does not hold in this log: see {_names(self.failing)}."
+        else:
+            said = "Nothing in this log speaks against the model."
+        if self.unknown:
+            said += f" The log cannot tell: {_names(self.unknown)}."
+        return said
 
     def summary(self) -> str:
         """What was asked, what was found, and what to do."""
         head = (
-            f"Does the model hold? {self.verdict} ({self.rows:,} rows; at most {self.level:.0%} of "
-            "the logs for which everything holds are told otherwise)"
+            f"Does the model hold? {self.verdict} ({self.rows:,} rows. Where all holds, at most "
+            f"{self.level:.0%} of logs are told otherwise.)"
         )
         return "\n\n".join([textwrap.fill(head, WIDE), *(_paragraph(one) for one in self.checks)])
 
@@ -141,36 +154,37 @@ class ModelChecks:
             "confidence": self.confidence,
             "failing": [one.name for one in self.failing],
             "unknown": [one.name for one in self.unknown],
+            "allowed": [one.name for one in self.allowed],
             "checks": [one.to_dict() for one in self.checks],
         }
 
     def __repr__(self) -> str:
-        width = max(len(one.name) for one in self.checks)
-        lines = [f"  {one.name.ljust(width)}  {one.verdict}" for one in self.checks]
+        lines = [f"  {one.question} {one.answer}" for one in self.checks]
         return "\n".join([f"Checks of the model on {self.rows:,} rows", *lines])
 
     __str__ = summary
 
 
 def _paragraph(one: Check) -> str:
-    said = [one.sentence, _numbers(one), *([f"What to do: {one.remedy}"] if one.remedy else [])]
+    said = [one.sentence, _numbers(one), *([f"What to do: {one.remedy}."] if one.remedy else [])]
     body = [
         textwrap.fill(text, WIDE, initial_indent="  ", subsequent_indent="  ")
         for text in said
         if text
     ]
-    return "\n".join([textwrap.fill(f"{one.verdict.upper()}: {one.question}", WIDE), *body])
+    head = textwrap.fill(f"{one.question} {one.answer[0].upper()}{one.answer[1:]}.", WIDE)
+    return "\n".join([head, *body])
 
 
 def _numbers(one: Check) -> str:
-    if one.p is None or one.effect is None:
+    if one.p is None or one.adjusted_p is None or one.effect is None:
         return ""
-    span = "" if one.low is None else f" ({one.low:.3g} to {one.high:.3g})"
-    return f"[{one.unit}: {one.effect:.3g}{span}; {p_text(one.p)}, adjusted {one.adjusted_p:.2g}]"
+    span = f"{one.effect:.3g} ({one.low:.3g} to {one.high:.3g})"
+    return f"[{one.unit}: {span}; {_p('p', one.p)}, {_p('adjusted', one.adjusted_p)}]"
 
 
-def p_text(p: float) -> str:
-    return "p < 1e-12" if p < 1e-12 else f"p = {p:.2g}"
+def _p(name: str, value: float) -> str:
+    return f"{name} < {TINY:g}" if value < TINY else f"{name} = {value:.2g}"
 
 
 def _names(found: tuple[Check, ...]) -> str:

@@ -23,9 +23,7 @@ def number_of_samples(size: int) -> int:
     return int(np.clip(CELLS // max(1, size), 100, DRAWS))
 
 
-def without_noise(
-    observed: float, still: np.ndarray, again: np.ndarray, confidence: float
-) -> Span:
+def without_noise(observed: float, still: np.ndarray, again: np.ndarray, confidence: float) -> Span:
     """A distance of samples as one of distributions.
 
     still: [draws], the distance of samples if there is none. again: [draws], of samples that are
@@ -51,5 +49,5 @@ def largest(values: np.ndarray, errors: np.ndarray, confidence: float) -> tuple[
     i = int(np.argmax(least))
     if least[i] <= 0:
         i = int(np.argmax(np.where(known, np.abs(values) / np.where(known, errors, 1), -1.0)))
-    size = abs(float(values[i]))
-    return i, Span(size, max(0.0, size - reach * errors[i]), size + reach * float(errors[i]))
+    size, wide = abs(float(values[i])), float(reach * errors[i])
+    return i, Span(size, max(0.0, size - wide), size + wide)

@@ -9,10 +9,11 @@ from scipy import stats
 
 from jaxbio.data.holding.distance import Span
 from jaxbio.data.holding.finding import Effect, Finding
-from jaxbio.data.holding.outcomes import CONVERSIONS, OUTCOMES, Outcomes, accumulated
+from jaxbio.data.holding.outcomes import Outcomes, accumulated
 from jaxbio.data.holding.periods import Parts
 from jaxbio.data.holding.scores import compare_groups
 from jaxbio.data.holding.words import lasting, short, span
+from jaxbio.data.kinds import OUTCOMES
 
 BY_STATE, BY_LOSS = "delays by state", "delays by loss"
 QUESTIONS = {
@@ -23,8 +24,8 @@ SMALL, LARGE = 1.1, 2.0  # times as long
 FEWEST = 10  # delays of a median
 GROUPS = 4  # of losses, where they have many values
 REMEDIES = {
-    BY_STATE: "simulate with a law of delays for each state (jaxbio.law_by_state), and do not judge "
-    "a state by the outcomes that came first",
+    BY_STATE: "nothing, if you go on with jaxbio.fit, which has a law of delays for each state; in "
+    "counts of your own, do not judge a state by the outcomes that came first",
     BY_LOSS: "do not judge by the outcomes that came first, as they are not like the others: wait "
     "until nearly all have come, or play with a law of delays that looks at the loss",
 }
@@ -48,14 +49,9 @@ def delays_by_state(
     return _finding(BY_STATE, outcomes, tested, medians, [f"state {one!r}" for one in log.states])
 
 
-def delays_by_loss(
-    outcomes: Outcomes, confidence: float, rng: np.random.Generator
-) -> Finding:
-    """A log-rank test of delays in the window between losses, within states."""
+def delays_by_loss(outcomes: Outcomes, confidence: float, rng: np.random.Generator) -> Finding:
+    """A log-rank test of delays in the window between losses, within states; of "outcomes" only."""
     log, seen = outcomes.log, outcomes.in_time
-    if outcomes.kind == CONVERSIONS:
-        said = "Only one kind of outcome ever arrives, so that this cannot be asked."
-        return Finding(BY_LOSS, QUESTIONS[BY_LOSS], said, holds=None, details={"asked": False})
     trivial = _trivial(outcomes, BY_LOSS)
     if trivial is not None:
         return trivial
@@ -116,7 +112,9 @@ class Medians:
         tail = (1 - confidence) / (2 * max(1, self.groups.size))
         order = np.lexsort((waited, groups))
         begins = np.cumsum(count) - count
-        found = [_ordered(waited[order[begins[g] : begins[g] + count[g]]], tail) for g in self.groups]
+        found = [
+            _ordered(waited[order[begins[g] : begins[g] + count[g]]], tail) for g in self.groups
+        ]
         self.low, self.middle, self.high = np.array(found).reshape(-1, 3).T
         self.fine = self.groups.size > 1 and bool(self.middle.min() > 0)
         if self.fine:
@@ -155,15 +153,16 @@ def _finding(
         said = f"The median delay of {slow} is {middle[0]}, that of {fast} {middle[1]}: "
     else:
         said = f"In states alike, delays of {slow} are longer than those of {fast}: "
-    effect = Effect(*size, "times as long, of the median delays that are farthest apart",
+    effect = Effect(size, "times as long, of the median delays that are farthest apart",
                     SMALL, LARGE, medians.detectable, 1.0)  # fmt: skip
-    limits = "" if outcomes.window == np.inf else (
-        f"Medians are of outcomes that came within {lasting(outcomes.window, outcomes.unit)}.")  # fmt: skip
+    limits = ""
+    if outcomes.window < np.inf:
+        limits = f"Outcomes count that came within {lasting(outcomes.window, outcomes.unit)}."
     return Finding(
         name, QUESTIONS[name], f"{said}{short(size.value)} times as long ({span(size)}).",
         REMEDIES[name], limits,
         f"A median {short(medians.detectable)} times as long as another would have been seen.",
-        effect, tested.p,
+        effect, tested.p, allowed=name == BY_STATE,
         details={"medians": {names[g]: float(middle)
                              for g, middle in zip(medians.groups, medians.middle, strict=True)},
                  "medians_in": outcomes.unit if name == BY_STATE else "medians of the state",

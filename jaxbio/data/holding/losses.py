@@ -14,9 +14,11 @@ from jaxbio.data.holding.words import lasting, percent, short, span
 
 NAME = "losses over time"
 QUESTION = "Do states cost something else at the end of the log than at its beginning?"
+UNIT = "change of the mean loss from the first part to the last, at most over states"
+SMALL = 0.1  # of the loss by which actions are apart
 REMEDY = (
-    "fit to recent rows only, and prefer HindsightExp3 or HindsightTsallis, which price past rounds "
-    "anew: an estimate that another learner has once acted on stays what it was"
+    "fit to recent rows only, and prefer HindsightExp3 or HindsightTsallis: they price past rounds "
+    "anew, while others keep what they once fed to their base"
 )
 
 
@@ -38,7 +40,7 @@ def loss_drift(
     until = min(outcomes.window, outcomes.horizon)
     cells = outcomes.cells(rows, part, parts.count, until)
     change = cells.mean[last] - cells.mean[first]
-    known = (cells.weight[[first, last]] > 0).all(0)
+    known = np.asarray((cells.weight[[first, last]] > 0).all(0))
     error = np.where(known, np.hypot(cells.error[first], cells.error[last]), 0.0)
     if not known.any():
         return Finding(NAME, QUESTION, "No state has outcomes in two parts.", holds=None)
@@ -54,9 +56,8 @@ def loss_drift(
     )
     return Finding(
         NAME, QUESTION, found, REMEDY, _limits(outcomes, parts),
-        f"A change of {short(detectable)} would have been seen in four of five such logs.",
-        Effect(*size, "change of the mean loss from the first part to the last, at most over states",
-               0.1 * stake, stake, detectable),
+        f"In the average state {short(detectable)} would have been seen in four of five such logs.",
+        Effect(size, UNIT, SMALL * stake, stake, detectable),
         tested.p,
         details={
             "by_state": {

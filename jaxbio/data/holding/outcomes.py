@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxbio.data.kinds import OUTCOMES, two_losses
 from jaxbio.data.log import Log
 
-OUTCOMES, CONVERSIONS = "outcomes", "conversions"
 FOLLOWED = 0.05  # of the rows without an outcome: how many were followed to the horizon
 SOME = 20  # rows without an outcome, from which on there is a horizon
 LIKE = 2.0  # rows of the other actions that are lent to the variance of a cell
@@ -27,15 +27,9 @@ class Cells(NamedTuple):
     pooled: np.ndarray
 
 
-def kind_of(log: Log) -> str:
-    """"conversions" if nothing but one event ever arrives, as where only purchases are known."""
-    losses = log.loss[log.come]
-    alone = not np.isnan(log.absent) and bool((losses == losses[0]).all())
-    return CONVERSIONS if alone and losses[0] != log.absent else OUTCOMES
-
-
 class Outcomes:
-    """kind: see `kind_of`. waited: [rows], to the outcome or as long as the row was followed.
+    """kind: "outcomes" or "conversions". waited: [rows], to the outcome, or as long as rows were
+    followed.
 
     even: bool [rows], rows that compare although outcomes come late: those that were followed for
     `window` at least, which is as long as leaves the most outcomes that came in so short a time. An
@@ -43,14 +37,19 @@ class Outcomes:
     says for each row how long it was followed, `window` is endless and all rows are even.
     """
 
-    def __init__(self, log: Log) -> None:
-        self.log, self.kind = log, kind_of(log)
+    def __init__(self, log: Log, kind: str) -> None:
+        self.log, self.kind = log, kind
         self.waited = log.delays()
         self.window = self._window()
         self.even = np.ones(len(log), bool)
         if self.window < np.inf:
             self.even = self._followed >= self.window
         self.in_time = self.even & log.come & (self.waited <= self.window)
+
+    @property
+    def unit(self) -> str:
+        """In which `waited` is counted."""
+        return "seconds" if self.log.dated else "units of time" if self.log.timed else "rounds"
 
     @cached_property
     def _followed(self) -> np.ndarray:
@@ -60,7 +59,7 @@ class Outcomes:
 
     def _window(self) -> float:
         come = self.log.come
-        if come.all() or not self.waited.any() or getattr(self.log, "watched", None) is not None:
+        if come.all() or not self.waited.any() or self.log.watched is not None:
             return np.inf
         begins, ends = np.sort(self.waited[come]), np.sort(self._followed[come])
         inside = np.searchsorted(begins, begins, "right") - np.searchsorted(ends, begins, "left")
@@ -105,14 +104,9 @@ class Outcomes:
 
     def _as_losses(self, shares: Cells) -> Cells:
         """Of shares of rows in which the event comes."""
-        event, absent = self.event, self.log.absent
+        event, absent = two_losses(self.log)
         mean, pooled = (absent + (event - absent) * one for one in (shares.mean, shares.pooled))
         return Cells(mean, abs(event - absent) * shares.error, shares.weight, pooled)
-
-    @property
-    def event(self) -> float:
-        """The loss of an outcome that has come, of conversions."""
-        return float(self.log.loss[np.argmax(self.log.come)])
 
 
 def _of_losses(losses: np.ndarray, place: np.ndarray, shape: tuple[int, int]) -> Cells:

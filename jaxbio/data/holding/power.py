@@ -13,11 +13,10 @@ LEVEL, POWER = 0.01, 0.8  # of one test among several; how often an effect is to
 def noncentrality(freedom: int) -> float:
     """Of a chi-square statistic that is significant in four of five cases."""
     least = stats.chi2.isf(LEVEL, freedom)
-    return float(
-        optimize.brentq(
-            lambda shift: stats.ncx2.sf(least, freedom, shift) - POWER, 0, 10 * least + 50
-        )
+    found = optimize.root_scalar(
+        lambda shift: stats.ncx2.sf(least, freedom, shift) - POWER, bracket=(0, 10 * least + 50)
     )
+    return float(found.root)
 
 
 def reach(comparisons: int) -> float:

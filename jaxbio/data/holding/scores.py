@@ -7,7 +7,14 @@ from functools import cached_property
 import numpy as np
 from scipy import stats
 
-from jaxbio.data.holding.tables import TIE, Tested, counted, draw_tables, number_of_draws
+from jaxbio.data.holding.tables import (
+    TIE,
+    Tested,
+    counted,
+    draw_tables,
+    drawable,
+    number_of_draws,
+)
 
 ENOUGH = 10.0  # rows that count, in each group of each stratum, for the law to be trusted
 LEVELS = 50  # different scores of a stratum, in permutations
@@ -25,12 +32,18 @@ def compare_groups(
     over strata of the one of Kruskal and Wallis (with scores in place of ranks), which sees others
     too. The smaller p-value of the two counts, corrected for there being two. It is of permutations
     within strata where few rows count in some group of a stratum, so that the chi-square law is in
-    doubt.
+    doubt; if there are too many groups for that, those are left out.
     """
     rows = Strata(scores, groups, strata)
     if not rows.counting.size:
         return None
-    return rows.by_law() if rows.counting.min() >= ENOUGH else rows.permuted(rng)
+    enough = rows.counting >= ENOUGH
+    if enough.all():
+        return rows.by_law()
+    if drawable(rows.rows.size * LEVELS):
+        return rows.permuted(rng)
+    rows = rows.only(enough)
+    return rows.by_law() if rows.counting.size else None
 
 
 class Strata:
@@ -77,6 +90,12 @@ class Strata:
         rows[self.stratum, self.group] = self.rows
         weighted = self.spread[:, None] * rows
         return np.diag(weighted.sum(0)) - weighted.T @ (rows / self.size[:, None])
+
+    def only(self, cells: np.ndarray) -> Strata:
+        """Without the rows of some cells."""
+        keep = np.repeat(cells, self.rows)
+        group, stratum = np.repeat(self.group, self.rows), np.repeat(self.stratum, self.rows)
+        return Strata(self.scores[keep], group[keep], stratum[keep])
 
     def p(self, sums: np.ndarray) -> np.ndarray:
         """[draws]: by the chi-square laws, of sums of scores [draws, cells]."""

@@ -33,7 +33,8 @@ def compare_tables(tables: np.ndarray, rng: np.random.Generator) -> Tested | Non
     """Within strata, do groups have the same shares of kinds? tables: int [strata, groups, kinds].
 
     The sum of Pearson's statistics of all strata: with the chi-square law where all counts that are
-    to be expected are at least 5, else from tables of the same margins, drawn at random. None where
+    to be expected are at least 5, else from tables of the same margins, drawn at random (and if
+    there are too many of these, with the law, without what is rare). None where
     no stratum has two groups and two kinds.
     """
     parts = [part for part in map(_without_empty, tables) if min(part.shape) > 1]
@@ -42,9 +43,32 @@ def compare_tables(tables: np.ndarray, rng: np.random.Generator) -> Tested | Non
     statistic = float(sum(pearson(part) for part in parts))
     if min(_expected(part).min() for part in parts) >= ENOUGH:
         return Tested(float(stats.chi2.sf(statistic, freedom(tables))))
+    if not drawable(sum(part.size for part in parts)):
+        return _without_rare(parts)
     draws = number_of_draws(parts)
-    drawn = sum(draw_tables(part, draws, rng, pearson) for part in parts)
-    return Tested((1 + int((drawn >= statistic * (1 - TIE)).sum())) / (draws + 1), permuted=True)
+    drawn = np.sum([draw_tables(part, draws, rng, pearson) for part in parts], axis=0)
+    reached = int(np.count_nonzero(drawn >= statistic * (1 - TIE)))
+    return Tested((1 + reached) / (draws + 1), permuted=True)
+
+
+def drawable(cells: int) -> bool:
+    """Are there few enough cells for permutations?"""
+    return cells * FEWEST <= CELLS
+
+
+def _without_rare(parts: list[np.ndarray]) -> Tested | None:
+    """By the law: rare kinds count as one, and strata in which too few rows are left not at all."""
+    found = []
+    for part in parts:
+        rare = _expected(part).min(0) < ENOUGH
+        joint = np.column_stack([part[:, ~rare], part[:, rare].sum(1)])
+        whole = _without_empty(joint)
+        if min(whole.shape) > 1 and _expected(whole).min() >= ENOUGH:
+            found.append(whole)
+    if not found:
+        return None
+    degrees = sum((part.shape[0] - 1) * (part.shape[1] - 1) for part in found)
+    return Tested(float(stats.chi2.sf(float(sum(map(pearson, found))), degrees)))
 
 
 def freedom(tables: np.ndarray) -> int:

@@ -9,13 +9,13 @@ DURATIONS = ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes"), (1.0, "s
 
 
 def percent(share: float) -> str:
-    """0.3 %, 12 %."""
+    """0.3%, 12%."""
     value = 100 * float(share)
     if value == 0:
-        return "0 %"
+        return "0%"
     if abs(value) < 0.01:
-        return "less than 0.01 %"
-    return f"{value:.2g} %" if abs(value) < 10 else f"{value:.0f} %"
+        return "less than 0.01%"
+    return f"{value:.2g}%" if abs(value) < 10 else f"{value:.0f}%"
 
 
 def short(value: float) -> str:
@@ -40,3 +40,8 @@ def lasting(waited: float, unit: str) -> str:
         return f"{short(waited)} {unit}"
     size, name = next((one for one in DURATIONS if waited >= one[0]), DURATIONS[-1])
     return f"{short(waited / size)} {name}"
+
+
+def percents(found: Span) -> str:
+    """The same of shares."""
+    return f"{percent(found.low)} to {percent(found.high)}"
