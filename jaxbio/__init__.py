@@ -19,6 +19,7 @@ from jaxbio.data.fitting import fit
 from jaxbio.data.holding.check import Check, ModelChecks
 from jaxbio.data.holding.model import check_model
 from jaxbio.data.log import Log
+from jaxbio.data.playing import play_log
 from jaxbio.data.reading import LogWarning, read_log
 from jaxbio.engine.rollout import Record, rollout, trajectory
 from jaxbio.engine.round import Round
@@ -38,6 +39,7 @@ from jaxbio.environment.losses import (
     BetaLosses,
     BlockBernoulliLosses,
     ConstantLosses,
+    EventLosses,
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
@@ -57,7 +59,9 @@ from jaxbio.learners.state_thompson import StateThompson
 from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
+from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.study import advise
+from jaxbio.studies.advise.writing import write_report
 from jaxbio.studies.beyond.study import play_beyond
 from jaxbio.studies.contest.study import contest
 from jaxbio.studies.guarantees.study import check_guarantees
@@ -91,6 +95,7 @@ __all__ = [
     "Dropped",
     "EmpiricalDelay",
     "Environment",
+    "EventLosses",
     "Exp3",
     "Fit",
     "FixedDelay",
@@ -102,6 +107,7 @@ __all__ = [
     "LaplaceDelay",
     "Learner",
     "Log",
+    "LogAdvice",
     "LogWarning",
     "MetaAdaBIO",
     "MetaBIO",
@@ -144,6 +150,7 @@ __all__ = [
     "phase_diagram",
     "plan_sweep",
     "play_beyond",
+    "play_log",
     "play_regimes",
     "pytree",
     "read_log",
@@ -159,4 +166,5 @@ __all__ = [
     "tune",
     "violations",
     "worth_diagram",
+    "write_report",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from jaxbio.cli import log_model
+from jaxbio.cli import log_fit, log_model
 from jaxbio.data.blocks import TEXTS
 from jaxbio.data.example import PART, Shop, example_log, example_parts
 from jaxbio.studies import logs, outputs, parsing
@@ -20,6 +20,7 @@ def add(commands: Any) -> None:
     group = commands.add_parser("log", help=about, description=about)
     kinds = group.add_subparsers(required=True, metavar="what")
     _add_check(kinds)
+    log_fit.add(kinds)
     log_model.add(kinds)
     _add_example(kinds)
 

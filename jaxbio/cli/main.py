@@ -57,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if one.startswith("--") and one.endswith("=--"):  # which argparse takes for a list
                 known.error(f"argument {one[:-3]}: '--' is no value")
         options = known.parse_args(given)
+        options.again = shlex.join(["jaxbio", *given])
         _keep_programs()
         outputs.try_places(options)
         made = options.command(options)

@@ -150,6 +150,7 @@ def read_log(
         keep = repeated_keys(found.keys, keep, found.rows, str(key), counter)
     _refuse_dropped(found.read, counter, opened, most, settled.after)
     log = _in_order(found, settled, keep, roles, edges, opened.unit, counter)
+    log = replace(log, bounds=how.bounds)
     refuse_hopeless(log)
     return _with_warnings(log, [*settled.doubts, *doubts(log, roles)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,13 +39,17 @@ TEXTS = {
 }
 
 
-def add_columns(made: argparse.ArgumentParser) -> None:
-    """What `read` needs, but for the file."""
+def add_columns(
+    parser: argparse.ArgumentParser, *, required: bool = True, known: Sequence[str] = ()
+) -> None:
+    """What `read` needs, but for the file. required: of the command; known: options that it has."""
+    made = parser.add_argument_group("columns of the log, and how they are read")
     about = "of the decision; without it rows are rounds, in the order of the table"
     made.add_argument("--time", metavar="COLUMN", help=about)
     for name, about in SEVERAL.items():
         about = f"{about}; of several columns, with commas between them, labels are joined"
-        made.add_argument(f"--{name}", required=True, type=_names, metavar="COLUMN", help=about)
+        given: dict[str, Any] = {"required": required, "type": _names, "metavar": "COLUMN"}
+        made.add_argument(f"--{name}", help=about, **given)
     for name, about in COLUMNS.items():
         made.add_argument(f"--{name}", metavar="COLUMN", help=about)
     parsing.option(made, "--low", read_log, "of the loss or reward", type=float)
@@ -61,7 +66,8 @@ def add_columns(made: argparse.ArgumentParser) -> None:
     )
     made.add_argument("--bins", type=_bins, action="append", help=about)
     for name, about in TEXTS.items():
-        parsing.option(made, f"--{name}", read_log, about)
+        if name not in known:
+            parsing.option(made, f"--{name}", read_log, about)
     about = "share of rows that may be unusable"
     parsing.option(made, "--most-dropped", read_log, about, type=float)
 

@@ -35,9 +35,8 @@ def advise_log(
     *,
     kind: str | None = None,
     window: int | None = None,
-    span: float = 1.0,
 ) -> LogAdvice:
-    """See `advise`. span: what a loss of 1 is in the units of the user's outcomes."""
+    """See `advise`."""
     if not isinstance(log, Log):
         raise TypeError(f"log must be a Log, which read_log makes, but got {checks.shown(log)}")
     rules = rules.checked()
@@ -72,7 +71,6 @@ def advise_log(
         horizon=length,
         asked=asked,
         seed=seed,
-        span=span,
         best_looking=log.actions[drawn.best_looking],
         finals=held.tournament.finals,
         yardsticks=yardsticks,
@@ -103,9 +101,12 @@ def curves(hall: Hall, held: Held) -> Curves:
 
 def digest(log: Log) -> str:
     """Of the content of a log: the same for the same decisions and outcomes."""
-    made = hashlib.sha256(repr((log.actions, log.states, str(log.end), log.absent)).encode())
-    for column in (log.action, log.state, log.loss, log.time, log.arrived):
-        made.update(np.ascontiguousarray(column).view(np.uint8).data)
+    made = hashlib.sha256(
+        repr((log.actions, log.states, str(log.end), log.absent, log.bounds)).encode()
+    )
+    for column in (log.action, log.state, log.loss, log.time, log.arrived, log.watched):
+        if column is not None:
+            made.update(np.ascontiguousarray(column).view(np.uint8).data)
     return made.hexdigest()[:12]
 
 

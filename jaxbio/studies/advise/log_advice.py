@@ -57,7 +57,6 @@ class LogAdvice(Advice):
     horizon: int
     asked: bool
     seed: int
-    span: float
     best_looking: str
     finals: Finals
     yardsticks: dict[str, dict[str, np.ndarray]]
@@ -74,6 +73,12 @@ class LogAdvice(Advice):
     def shortened(self) -> bool:
         """Are games shorter than the log, as longer ones would not be over in time?"""
         return not self.asked and self.horizon < len(self.log)
+
+    @property
+    def span(self) -> float:
+        """What a loss of 1 is in the units of the user's outcomes."""
+        low, high = self.log.bounds
+        return high - low
 
     @property
     def always(self) -> str:

@@ -68,7 +68,7 @@ def as_dict(found: LogAdvice) -> dict[str, Any]:
         "rounds of the log": len(found.log),
         "kind": found.fit.kind,
         "window": found.fit.window,
-        "outcome": found.log.names.get("reward") or found.log.names["loss"],
+        "outcome": log_words.column(found.log),
         "best looking": found.best_looking,
         "change of the mapping": {"share": found.turns.share, "p": found.turns.p},
         "problems": {kind: _of_kind(found, kind) for kind in found.outcomes},

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jaxbio.data.fitted import CONVERSIONS
-from jaxbio.data.holding.check import p_text
 from jaxbio.studies.advise.log_problems import LOGGED, RANDOM
 from jaxbio.studies.advise.problems import CHANGING, STATIONARY
 from jaxbio.studies.advise.text import ADVERSARIAL, HARDLY, worth
 from jaxbio.studies.contestants import asked_as
 
 if TYPE_CHECKING:
+    from jaxbio.data.log import Log
     from jaxbio.studies.advise.log_advice import Expected, LogAdvice
 
 FEW = 30  # outcomes of a state: with fewer its mean loss is hardly known
@@ -26,7 +26,12 @@ def spread(found: Expected) -> str:
 
 def outcome(found: LogAdvice) -> str:
     """The column of the outcome, in quotes."""
-    return repr(found.log.names.get("reward") or found.log.names["loss"])
+    return repr(column(found.log))
+
+
+def column(log: Log) -> str:
+    """Of the outcome."""
+    return log.names.get("reward") or log.names["loss"]
 
 
 def is_reward(found: LogAdvice) -> bool:
@@ -116,14 +121,14 @@ def changes(found: LogAdvice) -> str:
     """How much the mapping changed in the log, and what was made of it."""
     moved = found.turns
     if not moved.any:
-        why = "" if moved.p is None else f" ({p_text(moved.p)} for the first and the last of "
+        why = "" if moved.p is None else f" ({_chance(moved.p)} for the first and the last of "
         why += "" if moved.p is None else f"{moved.parts} parts of the log)"
         return (
             "What actions show did not change over the log by more than chance explains"
             f"{why}. So there are no games with a mapping that changes: they would be the same."
         )
     share = f"{moved.share:.1%} of the rounds"
-    why = "" if moved.p is None else f" ({p_text(moved.p)})"
+    why = "" if moved.p is None else f" ({_chance(moved.p)})"
     return (
         f"From the first to the last of {moved.parts} parts of the log {share} came to show "
         f"another state, after what chance explains is taken off{why}. In further games the "
@@ -204,3 +209,7 @@ def kinds(found: LogAdvice) -> dict[str, str]:
     """kind -> what it is called."""
     titles = {STATIONARY: "If nothing changes", CHANGING: "If it goes on changing as in the log"}
     return {kind: titles[kind] for kind in found.outcomes}
+
+
+def _chance(p: float) -> str:
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"

@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxbio import checks
+from jaxbio.data.log import Log
 from jaxbio.environment.environment import Environment
 from jaxbio.studies.advise.advice import Advice
+from jaxbio.studies.advise.from_log import advise_log
 from jaxbio.studies.advise.playing import FIRST, LEVEL, LOOKS, SECONDS, Rules, hold
 from jaxbio.studies.advise.problems import CHANGING, STATIONARY, Instances
 from jaxbio.studies.families import FAMILY, family_of, in_turns, problem
@@ -22,11 +24,14 @@ from jaxbio.studies.families import FAMILY, family_of, in_turns, problem
 
 def advise(
     *,
-    actions: int,
-    states: int,
-    horizon: int,
-    delays: Any,
+    actions: int | None = None,
+    states: int | None = None,
+    horizon: int | None = None,
+    delays: Any = None,
     family: Any = FAMILY,
+    log: Log | None = None,
+    kind: str | None = None,
+    window: int | None = None,
     learners: Mapping[str, Any] | None = None,
     seconds: float = SECONDS,
     looks: int = LOOKS,
@@ -36,18 +41,26 @@ def advise(
     store: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> Advice:
-    """Play a problem of this size and recommend a learner, or say that it is too close to call.
+    """Play a problem of this size, or of this log, and recommend a learner, or say that it is too
+    close to call.
 
     Args:
-      actions, states, horizon, delays: K, S, T and the law of the delays.
+      actions, states, horizon, delays: K, S, T and the law of the delays; of a log only the
+        horizon can be said (by default as many rounds as it has rows, or as can be played in the
+        time: `horizon` of the result says how many).
       family: "utility", "random", or a function (actions, states, delays) -> Environment of the
         numbers K and S and the law of the delays.
+      log: of `read_log`, in place of a size and a family. Every game is then played on a problem
+        of its own, drawn from what the log leaves possible; the result is a `LogAdvice`, and
+        `write_report` makes a page of it.
+      kind, window: of the log, as in `fit`.
       learners: label -> learner (default: `everybody()`, some twenty), the most promising first.
       seconds: to spend, compiling included; it may be late by what compiling a few learners takes.
         In the first look learners play a few at a time, and none begins when time is over: those
         that are finished by then are compared, the others are named in `unfinished`, and where
         fewer than two are it is an error that says what would be enough. No other look begins that
-        is not expected to end in this time, and it is given up a tenth after it.
+        is not expected to end in this time, and it is given up a tenth after it. (Of a log it
+        begins when the problem has been fitted and checked.)
       looks, first: at most so many looks at the results; the first at so many games of each
         learner (fewer where they are long), each further one at twice as many as the one before.
       level: the probability, at most, that a winner is named among equals, or that a learner that
@@ -59,10 +72,16 @@ def advise(
       progress: show bars.
     """
     begun = time.monotonic()
-    actions, states = checks.size("actions", actions, 2), checks.size("states", states, 1)
-    rules = Rules(seconds, looks, first, level, seed, store, progress).checked()
-    horizon = checks.size("horizon", horizon, 1)
-    problems = Instances(_problems(family, actions, states, delays))
+    rules = Rules(seconds, looks, first, level, seed, store, progress)
+    sizes = {"actions": actions, "states": states, "delays": delays}
+    if log is not None:
+        _refuse(sizes | {"family": None if family == FAMILY else family}, "log brings its own")
+        return advise_log(log, horizon, learners, rules, kind=kind, window=window)
+    _refuse({"kind": kind, "window": window}, "only a log has a")
+    _require(sizes | {"horizon": horizon})
+    sized = checks.size("actions", actions, 2), checks.size("states", states, 1)
+    rules, horizon = rules.checked(), checks.size("horizon", horizon, 1)
+    problems = Instances(_problems(family, *sized, delays))
     held = hold(problems, learners, horizon, rules, begun=begun)
     return Advice(
         held.outcomes[STATIONARY],
@@ -73,6 +92,21 @@ def advise(
         problems.any().delays,
         held.unfinished,
     )
+
+
+def _refuse(given: Mapping[str, Any], why: str) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{why} {name}: leave it out, but got {name}={checks.shown(value)}")
+
+
+def _require(given: Mapping[str, Any]) -> None:
+    missing = [name for name, value in given.items() if value is None]
+    if missing:
+        raise TypeError(
+            f"advise needs actions, states, horizon and delays, or a log, but {missing[0]} is "
+            "missing"
+        )
 
 
 def _problems(family: Any, actions: int, states: int, delays: Any) -> dict[str, list[Environment]]:

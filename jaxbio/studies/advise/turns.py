@@ -6,21 +6,20 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 
-from jaxbio.data.holding.mapping import half_l1
 from jaxbio.data.holding.periods import in_parts
-from jaxbio.data.holding.tables import compare_tables, counted
 from jaxbio.data.log import Log
 
 
 class Turns(NamedTuple):
-    """shifts: [2, K, S], what the early and the late part of the log add to the mapping of the
-    whole, less what chance makes of it; share: of the rounds that show another state late than
-    early, after that; p: of a difference as large as that of the log if nothing changes (None:
-    there is nothing to compare); parts: of the log, of which the first and the last are compared.
+    """change: [K, S], by how much the late part of the log differs from the early one, less what
+    chance makes of it. share: of the rounds that show another state late than early, after that.
+    p: of a difference as large as that of the log if nothing changes (None: there is nothing to
+    compare). parts: of the log, of which the first and the last are compared.
     """
 
-    shifts: np.ndarray
+    change: np.ndarray
     share: float
     p: float | None
     parts: int
@@ -32,30 +31,39 @@ class Turns(NamedTuple):
 
     def applied(self, P: np.ndarray) -> np.ndarray:
         """[2, K, S]: an early and a late mapping around P [K, S]."""
-        moved = np.maximum(P + self.shifts, 0.0)
+        moved = np.maximum(np.stack([P - self.change / 2, P + self.change / 2]), 0.0)
         return moved / moved.sum(axis=-1, keepdims=True)
 
 
 def turns(log: Log) -> Turns:
-    """The first and the last part of a log, in whole weeks or days where it has several.
+    """Of the first and the last part of a log, in whole weeks or days where it has several.
 
-    With Pearson's statistic Q of the two parts and its f degrees of freedom, f / Q of the squared
-    differences is what equal mappings would show. So all differences are shrunk to the share
-    sqrt(1 - f / Q) of their size, to none where Q is f or less: then they are as large together as
-    the change is that is no chance.
+    With Pearson's statistic Q of the two parts, summed over actions, and its f degrees of freedom,
+    f / Q of the squared differences is what equal mappings would show. So all differences are
+    shrunk to the share sqrt(1 - f / Q) of their size, to none where Q is f or less: together they
+    are then as large as the change is that is no chance.
     """
     parts = in_parts(log)
-    shape = (log.num_actions, parts.count, log.num_states)
-    ends = counted(log.action, parts.of, log.state, shape)[:, [0, parts.last]]  # [K, 2, S]
-    found = compare_tables(ends, np.random.default_rng(0))
+    place = (log.action * np.int64(parts.count) + parts.of) * log.num_states + log.state
+    shape = log.num_actions, parts.count, log.num_states
+    ends = np.bincount(place, minlength=math.prod(shape)).reshape(shape)[:, [0, parts.count - 1]]
+    statistic, freedom = _pearson(ends)
     rows = ends.sum(axis=2, keepdims=True)
-    both = (rows > 0).all(axis=1)  # [K, 1]
     own = ends / np.maximum(rows, 1)
-    kept = 0.0
-    if found is not None and found.statistic > found.freedom:
-        kept = math.sqrt(1 - found.freedom / found.statistic)
+    kept = math.sqrt(1 - freedom / statistic) if statistic > freedom else 0.0
+    both = (rows > 0).all(axis=1)  # [K, 1]
     change = kept * np.where(both, own[:, 1] - own[:, 0], 0.0)
-    weights = log.counts.sum(axis=1) / len(log)
-    share = half_l1(np.stack([np.zeros_like(change), change], axis=-2)) @ weights
-    shifts = np.stack([-change / 2, change / 2])
-    return Turns(shifts, float(share), None if found is None else found.p, parts.count)
+    share = float(np.abs(change).sum(axis=1) @ log.counts.sum(axis=1)) / (2 * len(log))
+    p = float(stats.chi2.sf(statistic, freedom)) if freedom else None
+    return Turns(change, share, p, parts.count)
+
+
+def _pearson(tables: np.ndarray) -> tuple[float, int]:
+    """Statistic and degrees of freedom of counts [K, 2, S], without what is empty."""
+    statistic, freedom = 0.0, 0
+    for table in tables:
+        seen = table[:, table.sum(axis=0) > 0]
+        if seen.shape[1] > 1 and seen.sum(axis=1).min() > 0:
+            found = stats.chi2_contingency(seen, correction=False)
+            statistic, freedom = statistic + float(found.statistic), freedom + int(found.dof)
+    return statistic, freedom

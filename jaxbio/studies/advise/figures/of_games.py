@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from jaxbio.analysis.intervals import of_mean
 from jaxbio.figures.lines import End, finish_regret, label_ends, panels, room_for, thousands
 from jaxbio.figures.saving import Drawing
-from jaxbio.figures.style import Look, colours, text_inches
+from jaxbio.figures.style import DASHES, Look, colours, text_inches
 from jaxbio.studies.advise import log_words
 from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.log_problems import RANDOM
@@ -87,16 +87,19 @@ def _panel(
     for name in names:
         values = found.span * found.curves[name][kind].T  # [points, games]
         mean, low, high = of_mean(values)
-        axes.plot(found.rounds, mean, color=palette[name])
-        axes.fill_between(found.rounds, low, high, color=palette[name], alpha=0.16, linewidth=0)
+        mean, low, high = (np.insert(part, 0, 0.0) for part in (mean, low, high))
+        rounds = np.insert(found.rounds, 0, 0)
+        axes.plot(rounds, mean, color=palette[name])
+        axes.fill_between(rounds, low, high, color=palette[name], alpha=0.16, linewidth=0)
         ends.append(End(name, float(mean[-1]), palette[name]))
-    rounds = np.array([0, found.horizon])
     straight = [(found.always, look.theme.ink)]
     straight += [(RANDOM, look.theme.muted)] if everybody else []
     for name, colour in straight:
         last = found.span * found.regret(name, kind).mean
         if everybody or last <= 1.3 * max(end.y for end in ends):
-            axes.plot(rounds, [0, last], color=colour, linestyle=(0, (4, 3)), linewidth=1.3)
+            axes.plot(
+                [0, found.horizon], [0, last], color=colour, linestyle=(0, (4, 3)), linewidth=1.3
+            )
             ends.append(End(name, last, colour, (0, (4, 3))))
     finish_regret(axes, found.horizon)
     axes.set_ylabel(f"missed of {log_words.outcome(found)}" if log_words.is_reward(found)

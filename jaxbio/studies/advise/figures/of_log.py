@@ -8,13 +8,16 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from jaxbio.data.fitted import CONVERSIONS, Fit
+from jaxbio.data.log import Log
 from jaxbio.figures.lines import End, label_ends, panels, room_for, thousands
 from jaxbio.figures.saving import Drawing
 from jaxbio.figures.style import LEARNER_COLOURS, SIZE, SPARE_COLOURS, Look, text_inches, wrapped
+from jaxbio.studies.advise.log_words import column
 
 MOST = 20  # actions or states of a picture
 ROOM = 0.62  # inches of a cell that has numbers in it
 HUE = LEARNER_COLOURS["MetaBIO"]
+BELOW = 0.5  # inches of a panel that are for an axis, which a heat map has not
 LONGEST = 26  # letters of a label
 
 
@@ -25,10 +28,10 @@ def mapping(fit: Fit) -> Drawing:
 
 
 def losses(fit: Fit) -> Drawing:
-    """The mean loss of each state."""
+    """What the outcome is on average in each state."""
     caption = (
-        "Mean loss in each state: what a state that is seen at once says about the outcome that "
-        "comes later."
+        "The mean outcome in each state: what a state that is seen at once says about the outcome "
+        "that comes later."
     )
     return Drawing("losses", caption, lambda look: _losses(fit, look))
 
@@ -57,15 +60,15 @@ def _mapping(fit: Fit, look: Look) -> Figure:
     figure, (axes,) = panels(
         [""], look, heading="How often each action is followed by each state",
         note=_left_out(len(rows), log.num_actions, len(columns), log.num_states),
-        left=left, right=0.3, height=above + 0.62 * len(rows),
+        left=left, right=0.3, height=above + 0.62 * len(rows) - BELOW,
     )  # fmt: skip
     share = table.mean[np.ix_(rows, columns)]
     shades = LinearSegmentedColormap.from_list("", [look.theme.paper, HUE], N=65)
     axes.set_axis_off()
     axes.imshow(share, cmap=shades, vmin=0, vmax=max(share.max(), 0.3), aspect="auto")
     box = axes.get_position()
-    share_above = above / (above + 0.62 * len(rows))
-    axes.set_position((box.x0, box.y0, box.width, box.height * (1 - share_above)))
+    inch = box.height / (above + 0.62 * len(rows) - BELOW)
+    axes.set_position((box.x0, box.y0 - BELOW * inch, box.width, 0.62 * len(rows) * inch))
     for place, name in enumerate(names):
         axes.text(-0.55, place, name, ha="right", va="center")
     for place, head in enumerate(heads):
@@ -91,27 +94,37 @@ def _numbers(axes: Axes, fit: Fit, rows: np.ndarray, columns: np.ndarray, look: 
 
 
 def _losses(fit: Fit, look: Look) -> Figure:
-    """A point with its interval for every state; what a user would like to be small."""
-    log, table = fit.log, fit.losses
+    """A point with its interval for every state, in the units of the column of the outcome."""
+    log = fit.log
     shown = _most(log.counts.sum(axis=0))
     names = [_short(log.states[s]) for s in shown]
     notes = [f"{log.counts[:, s].sum():,} rows" for s in shown]
+    mean, low, high = (_outcomes(log, part[shown]) for part in fit.losses)
+    better = "larger" if "reward" in log.names else "smaller"
     figure, (axes,) = panels(
-        [""], look, heading="Mean loss in each state",
-        note="Dots: estimates; bars: 95 % intervals. Right: how often the state was seen. "
-        "A loss of 0 is the best outcome, 1 the worst.",
+        [""], look, heading=f"Mean of {column(log)!r} in each state",
+        note=f"Dots: estimates; bars: 95 % intervals. Right: how often the state was seen. The "
+        f"{better}, the better.",
         left=max(map(text_inches, names)) + 0.3, right=room_for(notes), height=0.4 * len(shown),
     )  # fmt: skip
     places = np.arange(len(shown))[::-1]
-    axes.hlines(places, table.low[shown], table.high[shown], color=HUE, linewidth=4)
-    axes.plot(table.mean[shown], places, "o", color=HUE, markersize=7)
+    axes.hlines(places, low, high, color=HUE, linewidth=4)
+    axes.plot(mean, places, "o", color=HUE, markersize=7)
     for place, note in zip(places, notes, strict=True):
         axes.annotate(note, (1.02, place), xycoords=axes.get_yaxis_transform(), va="center",
                       annotation_clip=False)  # fmt: skip
     axes.set_yticks(places, names)
-    axes.set(xlim=(0, 1.02), ylim=(-0.6, len(shown) - 0.4), xlabel="mean loss")
+    reach = max(log.bounds[0], *low, *high) - log.bounds[0]
+    axes.set_xlim(log.bounds[0] - 0.02 * reach, log.bounds[0] + 1.05 * reach)
+    axes.set(ylim=(-0.6, len(shown) - 0.4), xlabel=f"mean of {column(log)!r}")
     axes.grid(axis="y", visible=False)
     return figure
+
+
+def _outcomes(log: Log, losses: np.ndarray) -> np.ndarray:
+    """Mean losses in the units of that column."""
+    low, high = log.bounds
+    return high - (high - low) * losses if "reward" in log.names else low + (high - low) * losses
 
 
 def _delays(fit: Fit, look: Look) -> Figure:

@@ -6,13 +6,10 @@ import platform
 from collections.abc import Sequence
 from datetime import date
 from html import escape
-from pathlib import Path
 
-from jaxbio import checks
 from jaxbio.data.fitted import CONVERSIONS
 from jaxbio.data.holding.check import Check
 from jaxbio.figures.saving import VARIANTS, Drawing, as_png
-from jaxbio.storage import atomic
 from jaxbio.storage.provenance import versions
 from jaxbio.studies import html
 from jaxbio.studies.advise import log_words
@@ -23,26 +20,6 @@ from jaxbio.studies.contestants import asked_as
 
 LIGHTS = {True: ("yes", "✓", "holds"), False: ("no", "✗", "does not hold"),
           None: ("undecided", "?", "cannot be told")}  # fmt: skip
-
-
-def write_report(
-    advice: LogAdvice, path: str | Path, *, command: str = "", title: str = ""
-) -> Path:
-    """Write advice for a log as an HTML page for whoever has to decide, in one file that needs
-    nothing else: light and dark, for a desk and for a phone.
-
-    advice: of `jb.advise(log=...)`. command: that makes the page again, to be printed on it.
-    title: the name of the log. Returns the path.
-    """
-    if not isinstance(advice, LogAdvice):
-        raise TypeError(
-            f"advice must be what jb.advise(log=...) returns, but got {checks.shown(advice)}"
-        )
-    path = checks.path("path", path)
-    made = whole(advice, checks.text("command", command), checks.text("title", title)).encode()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write(path, made)
-    return path
 
 
 def whole(found: LogAdvice, command: str = "", title: str = "") -> str:
