@@ -89,7 +89,7 @@ def read_log(
     come. Without `time` it counts rounds. With dates its numbers count in `delay_unit`: "d", "h",
     "min", "s" or "ms".
     delay: one number, or a duration such as "7d" or "12h" if times are dates, after which every
-    outcome came that is in the table; a loss that is missing has not come.
+    outcome came that is in the table; a loss that is missing is not due before the end, or lost.
     None of these: every loss that is there was seen at once, one that is missing has not come.
     event: a column that is true where the outcome came at `arrived` or after `delay`, and false
     where it had not come by then and the row was not followed any longer. followed: a column of how

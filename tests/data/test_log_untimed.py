@@ -77,6 +77,7 @@ def test_one_delay_of_all_rows() -> None:
     assert log.come.tolist() == [i != 4 for i in range(40)]
     assert set(log.delays_in_rounds()[log.come]) == {30}
     assert log.end == 70  # all that are given have come
+    assert log.delays_in_rounds()[4] == 0  # lost: nothing is known of when it came
     assert not log.at_once
     for other in ("30", 30.0, np.int64(30)):
         with pytest.warns(jb.LogWarning):
