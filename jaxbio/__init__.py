@@ -70,6 +70,7 @@ from jaxbio.studies.phase.tuned import worth_diagram
 from jaxbio.studies.rates.study import measure_rates
 from jaxbio.studies.regimes.study import play_regimes
 from jaxbio.studies.violations.study import violations
+from jaxbio.studies.waiting.study import Waiting, worth_of_waiting
 from jaxbio.sweeps.result import Result
 from jaxbio.sweeps.simulate import simulate
 from jaxbio.sweeps.sweep import plan_sweep, sweep
@@ -130,6 +131,7 @@ __all__ = [
     "TsallisINF",
     "Tuned",
     "UniformDelay",
+    "Waiting",
     "WindowedDelay",
     "__version__",
     "advise",
@@ -166,5 +168,6 @@ __all__ = [
     "tune",
     "violations",
     "worth_diagram",
+    "worth_of_waiting",
     "write_report",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from jaxbio.cli import log_fit, log_model
+from jaxbio.cli import log_fit, log_model, log_window
 from jaxbio.data.blocks import TEXTS
 from jaxbio.data.example import PART, Shop, example_log, example_parts
 from jaxbio.studies import logs, outputs, parsing
@@ -22,6 +22,7 @@ def add(commands: Any) -> None:
     _add_check(kinds)
     log_fit.add(kinds)
     log_model.add(kinds)
+    log_window.add(kinds)
     _add_example(kinds)
 
 

@@ -277,3 +277,21 @@ def test_conversions_in_time_are_counted_first_and_in_as_many_rounds_as_fit(
     jb.sweep_windows(env, {"ucb1": jb.UCB1()}, [5], horizon=10**6)
     numbers = len(P) + 3 * 3  # states of actions; losses, delays and what is shown of states
     assert done == [f"{int(5e5 / (40 * numbers))} rounds", "games"]
+
+
+def test_windows_are_swept_over_several_problems() -> None:
+    """Problem i is played in the world of run i, and conversions of all are counted together."""
+    laws = [jb.EmpiricalDelay(ROWS), jb.EmpiricalDelay(ROWS[::-1])]
+    envs, waits = [world(law) for law in laws], [0, 39]
+    options: dict[str, Any] = {"horizon": HORIZON, "seed": 1, "rounds": 5, "progress": False}
+    data = jb.sweep_windows(envs, {"ucb1": jb.UCB1()}, waits, runs=1, **options)
+    assert dict(data.sizes)["world"] == 2
+    for i, law in enumerate(laws):
+        alone = play(world(jb.WindowedDelay(law, 39)), jb.UCB1(), runs=2)
+        found = data.regret.sel(learner="ucb1", window=39, world=i)
+        np.testing.assert_array_equal(found.squeeze(), alone.regret[i])
+    mean = (ROWS[:, 0] + ROWS[::-1, 0]) / 2
+    np.testing.assert_allclose(data.in_time.sel(window=0), mean, atol=0.15)
+    assert np.all(data.in_time.sel(window=39) == 1)
+    with pytest.raises(TypeError, match="env must be an Environment, but got"):
+        jb.sweep_windows([], {"ucb1": jb.UCB1()}, waits, **options)

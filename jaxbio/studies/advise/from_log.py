@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from jaxbio import checks
 from jaxbio.data.fitting import fit as fit_log
 from jaxbio.data.holding.model import check_model
 from jaxbio.data.log import Log
+from jaxbio.storage.provenance import surroundings
 from jaxbio.studies.advise.hall import Curves, Hall
 from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.log_problems import RANDOM, LogProblems
@@ -111,6 +111,6 @@ def digest(log: Log) -> str:
 
 
 def store_name(log: Log, *options: Any) -> str:
-    """Of the finished parts of these very options."""
-    rest = hashlib.sha256(repr(options).encode()).hexdigest()[:12]
-    return str(Path("log") / f"{digest(log)}-{rest}")
+    """Of the finished parts of these very options, by this very code."""
+    rest = hashlib.sha256(repr((options, surroundings())).encode()).hexdigest()[:12]
+    return f"log-{digest(log)}-{rest}"

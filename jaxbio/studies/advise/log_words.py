@@ -24,18 +24,19 @@ def spread(found: Expected) -> str:
     return f"{mean} ({low} to {high})"
 
 
-def outcome(found: LogAdvice) -> str:
-    """The column of the outcome, in quotes."""
-    return repr(column(found.log))
-
-
 def column(log: Log) -> str:
     """Of the outcome."""
     return log.names.get("reward") or log.names["loss"]
 
 
-def is_reward(found: LogAdvice) -> bool:
-    return "reward" in found.log.names
+def is_reward(log: Log) -> bool:
+    return "reward" in log.names
+
+
+def lost(log: Log, losses: Expected) -> str:
+    """What a regret is, in the units of the outcome."""
+    said = f"{spread(losses)} of {column(log)!r}"
+    return f"to miss {said}" if is_reward(log) else f"to have {said} too many"
 
 
 def scaled(found: LogAdvice, value: Expected) -> Expected:
@@ -45,7 +46,8 @@ def scaled(found: LogAdvice, value: Expected) -> Expected:
 
 def warnings(found: LogAdvice) -> list[str]:
     """Checks that fail, and what to do: to be read before anything else."""
-    return [f"{one.sentence} What to do: {one.remedy}." if one.remedy else one.sentence
+    return [f"{one.question} Yes. {one.sentence}"
+            + (f" What to do: {one.remedy.rstrip('.')}." if one.remedy else "")
             for one in found.checks.failing]  # fmt: skip
 
 
@@ -60,12 +62,9 @@ def answer(found: LogAdvice, kind: str = STATIONARY) -> list[str]:
     name = found.outcomes[kind].named
     regret = scaled(found, found.regret(name, kind))
     each = spread(regret.per(found.horizon / 1_000)).split(" ")[0]
-    lost = f"to miss {spread(regret)} of {outcome(found)}" if is_reward(found) else (
-        f"to have {spread(regret)} of {outcome(found)} too many"
-    )  # fmt: skip
     return [
-        f"Run {called(name)}: it is expected {lost} in {found.horizon:,} rounds ({each} in 1,000), "
-        "compared with knowing the best action from the start.",
+        f"Run {called(name)}: it is expected {lost(found.log, regret)} in {found.horizon:,} rounds "
+        f"({each} in 1,000), compared with knowing the best action from the start.",
         f"It has {gain(found, RANDOM, kind)} than {RANDOM}, and {gain(found, found.always, kind)} "
         f"than always playing {found.best_looking!r}, which looks best in the log.",
     ]
@@ -74,8 +73,8 @@ def answer(found: LogAdvice, kind: str = STATIONARY) -> list[str]:
 def gain(found: LogAdvice, against: str, kind: str = STATIONARY) -> str:
     """How much more or less of the outcome than another has."""
     saved = scaled(found, found.saved(against, kind))
-    better, worse = ("more", "less") if is_reward(found) else ("less", "more")
-    of = f"of {outcome(found)}"
+    better, worse = ("more", "less") if is_reward(found.log) else ("less", "more")
+    of = f"of {column(found.log)!r}"
     if saved.low < 0 < saved.high:
         low, high = (spread(saved._replace(mean=end)).split(" ")[0]
                      for end in (-saved.low, saved.high))  # fmt: skip
@@ -149,9 +148,9 @@ def limits(found: LogAdvice) -> list[str]:
     if found.fit.kind == CONVERSIONS:
         window = found.fit.window or 0
         said.append(
-            f"What has not come after {window:,} rounds{lasting(found, window)} counts as not "
-            "coming, and the learner is told so then. `jaxbio log window` shows what waiting "
-            "longer or shorter is worth."
+            f"What has not come after {window:,} rounds{lasting(found.log, window)} counts as not "
+            "coming, and the learner is told so then. Waiting longer or shorter may be worth more "
+            "than one learner instead of another: `jaxbio log window` shows it."
         )
         if window >= found.horizon:
             said.append(
@@ -188,9 +187,8 @@ def length(found: LogAdvice) -> str:
     )
 
 
-def lasting(found: LogAdvice, rounds: float) -> str:
+def lasting(log: Log, rounds: float) -> str:
     """So many rounds in time, at the mean pace of the log; nothing where times are no dates."""
-    log = found.log
     if not log.dated or len(log) < 2:
         return ""
     seconds = float((log.time[-1] - log.time[0]) / type(log.time[-1] - log.time[0])(1, "s"))

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from jaxbio.analysis.intervals import of_mean
 from jaxbio.figures.lines import End, finish_regret, label_ends, panels, room_for, thousands
 from jaxbio.figures.saving import Drawing
-from jaxbio.figures.style import DASHES, Look, colours, text_inches
+from jaxbio.figures.style import Look, colours, text_inches
 from jaxbio.studies.advise import log_words
 from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.log_problems import RANDOM
@@ -102,8 +102,8 @@ def _panel(
             )
             ends.append(End(name, last, colour, (0, (4, 3))))
     finish_regret(axes, found.horizon)
-    axes.set_ylabel(f"missed of {log_words.outcome(found)}" if log_words.is_reward(found)
-                    else f"too many of {log_words.outcome(found)}")  # fmt: skip
+    axes.set_ylabel(f"missed of {log_words.column(found.log)!r}" if log_words.is_reward(found.log)
+                    else f"too many of {log_words.column(found.log)!r}")  # fmt: skip
     label_ends(axes, ends, look)
 
 

@@ -18,9 +18,6 @@ from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.log_problems import LOGGED, RANDOM
 from jaxbio.studies.contestants import asked_as
 
-LIGHTS = {True: ("yes", "✓", "holds"), False: ("no", "✗", "does not hold"),
-          None: ("undecided", "?", "cannot be told")}  # fmt: skip
-
 
 def whole(found: LogAdvice, command: str = "", title: str = "") -> str:
     """The page as text."""
@@ -70,8 +67,8 @@ def _yardsticks(found: LogAdvice) -> str:
         regret = log_words.scaled(found, found.regret(name))
         per = regret.per(found.horizon / 1_000)
         rows.append([escape(name), log_words.spread(regret), log_words.spread(per)])
-    what = "missed" if log_words.is_reward(found) else "too many"
-    of = log_words.outcome(found)
+    what = "missed" if log_words.is_reward(found.log) else "too many"
+    of = repr(log_words.column(found.log))
     return html.table(
         ["who", f"{what} of {of} in {found.horizon:,} rounds", "in 1,000 rounds"], rows
     )
@@ -105,20 +102,27 @@ def _checks(found: LogAdvice) -> list[str]:
     rows = [[escape(one.question), _light(one), _found(one)] for one in found.checks]
     return [
         '<p class="question">The answer supposes that an outcome depends on the action only '
-        "through the state that is seen at once, and that nothing drifts. These are tests of that, "
-        f"corrected for their number. {escape(found.checks.verdict)}</p>",
-        html.table(["question", "the model", "what was found"], rows),
+        "through the state that is seen at once, and that nothing drifts: that the answer to each "
+        "of these questions is no. The tests are corrected for their number. "
+        f"{escape(found.checks.verdict)}</p>",
+        html.table(["question", "answer", "what was found"], rows),
         f'<p class="question">{escape(log_words.changes(found))}</p>',
     ]
 
 
 def _found(one: Check) -> str:
-    remedy = f"<br><strong>What to do:</strong> {escape(one.remedy)}." if one.remedy else ""
+    remedy = ""
+    if one.remedy:
+        remedy = f"<br><strong>What to do:</strong> {escape(one.remedy.rstrip('.'))}."
     return escape(one.sentence) + remedy
 
 
 def _light(one: Check) -> str:
-    return html.chip(*LIGHTS[one.holds])
+    """Green: no reason to doubt; red: read what to do; yellow: in between."""
+    if one.holds:
+        return html.chip("yes", "✓", one.answer)
+    bad = one.holds is False and not one.allowed
+    return html.chip("no", "✗", one.answer) if bad else html.chip("undecided", "?", one.answer)
 
 
 def _mapping(found: LogAdvice) -> list[str]:
