@@ -65,12 +65,11 @@ def delays_by_loss(outcomes: Outcomes, confidence: float, rng: np.random.Generat
 
 
 def _trivial(outcomes: Outcomes, name: str) -> Finding | None:
-    come = outcomes.log.come
-    if not np.ptp(outcomes.waited[come]) and (come.all() or not outcomes.waited[come].any()):
-        said = "All outcomes come at once." if not outcomes.waited[come].any() else (
-            "All outcomes come after the same time.")  # fmt: skip
-        return Finding(name, QUESTIONS[name], said, holds=True)
-    return None
+    waited = outcomes.waited[outcomes.log.come]
+    if np.ptp(waited):
+        return None
+    said = "All outcomes come after the same time." if waited[0] else "All outcomes come at once."
+    return Finding(name, QUESTIONS[name], said, holds=True)
 
 
 def _log_rank(outcomes: Outcomes, rows: np.ndarray, strata: np.ndarray) -> np.ndarray:
@@ -84,7 +83,7 @@ def in_groups(losses: np.ndarray) -> tuple[np.ndarray, list[str]]:
     if values.size <= GROUPS:
         return np.searchsorted(values, losses), [f"loss {one:.3g}" for one in values]
     edges = np.unique(np.quantile(losses, np.arange(1, GROUPS) / GROUPS))
-    edges = edges[edges > values[0]]
+    edges = edges[edges > values[0]] if edges[-1] > values[0] else values[1:2]
     ends = [f"{one:.3g}" for one in (values[0], *edges, values[-1])]
     names = [f"losses from {ends[i]} to {ends[i + 1]}" for i in range(edges.size + 1)]
     return np.searchsorted(edges, losses, "right"), names

@@ -14,7 +14,7 @@ from jaxbio.data.log import Log
 
 NAME = "mapping over time"
 QUESTION = "Do actions show other states at the end of the log than at its beginning?"
-SMALL, LARGE = 0.02, 0.2  # of the rounds
+SMALL, LARGE = 0.02, 0.3  # of the rounds
 REMEDY = (
     "states are seen at once, so that this is no reason to do without them; prefer a learner that "
     "forgets (StateThompson or HindsightExp3 with discount=0.999), and fit to recent rows only"
@@ -29,9 +29,10 @@ def mapping_drift(log: Log, parts: Parts, confidence: float, rng: np.random.Gene
     ends = tables[:, [0, parts.last]]
     both = ends.sum(2).min(1) > 0
     if tested is None or not both.any():
-        said = "Too few rows have another state than the others." if log.num_states > 1 else (
-            "There is a single state.")  # fmt: skip
-        return Finding(NAME, QUESTION, said, holds=None if log.num_states > 1 else True)
+        if log.num_states == 1:
+            return Finding(NAME, QUESTION, "There is a single state.", holds=True)
+        said = "No action was shown in the first part of the log and in the last one."
+        return Finding(NAME, QUESTION, said)
     size, each = moved(ends[both], log.counts.sum(1)[both], confidence, rng)
     names = [log.actions[i] for i in np.flatnonzero(both)]
     most = int(np.argmax(each))

@@ -59,7 +59,7 @@ class Outcomes:
 
     def _window(self) -> float:
         come = self.log.come
-        if come.all() or not self.waited.any() or self.log.watched is not None:
+        if come.all() or self.log.at_once or self.log.watched is not None:
             return np.inf
         begins, ends = np.sort(self.waited[come]), np.sort(self._followed[come])
         inside = np.searchsorted(begins, begins, "right") - np.searchsorted(ends, begins, "left")
