@@ -10,10 +10,16 @@ from jaxbio.analysis.tune import tune
 from jaxbio.analysis.tuned import Tuned
 from jaxbio.analysis.windows import sweep_windows
 from jaxbio.core import Arrivals, Known, Learner, Play
+from jaxbio.data.betas import Table
 from jaxbio.data.delays import DelayFit, fit_delays, law_by_state
 from jaxbio.data.dropped import Dropped
 from jaxbio.data.example import Shop, example_log
+from jaxbio.data.fitted import Fit
+from jaxbio.data.fitting import fit
+from jaxbio.data.holding.check import Check, ModelChecks
+from jaxbio.data.holding.model import check_model
 from jaxbio.data.log import Log
+from jaxbio.data.playing import play_log
 from jaxbio.data.reading import LogWarning, read_log
 from jaxbio.engine.rollout import Record, rollout, trajectory
 from jaxbio.engine.round import Round
@@ -38,6 +44,7 @@ from jaxbio.environment.losses import (
     BetaLosses,
     BlockBernoulliLosses,
     ConstantLosses,
+    EventLosses,
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
@@ -61,7 +68,9 @@ from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
 from jaxbio.serving.agent import Agent
 from jaxbio.serving.tickets import TicketError
+from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.study import advise
+from jaxbio.studies.advise.writing import write_report
 from jaxbio.studies.beyond.study import play_beyond
 from jaxbio.studies.contest.study import contest
 from jaxbio.studies.guarantees.study import check_guarantees
@@ -70,6 +79,7 @@ from jaxbio.studies.phase.tuned import worth_diagram
 from jaxbio.studies.rates.study import measure_rates
 from jaxbio.studies.regimes.study import play_regimes
 from jaxbio.studies.violations.study import violations
+from jaxbio.studies.waiting.study import Waiting, worth_of_waiting
 from jaxbio.sweeps.result import Result
 from jaxbio.sweeps.simulate import simulate
 from jaxbio.sweeps.sweep import plan_sweep, sweep
@@ -88,6 +98,7 @@ __all__ = [
     "BernoulliLosses",
     "BetaLosses",
     "BlockBernoulliLosses",
+    "Check",
     "Comparison",
     "ConstantLosses",
     "DAdaExp3",
@@ -95,7 +106,9 @@ __all__ = [
     "Dropped",
     "EmpiricalDelay",
     "Environment",
+    "EventLosses",
     "Exp3",
+    "Fit",
     "FixedDelay",
     "GeometricDelay",
     "HindsightExp3",
@@ -105,10 +118,12 @@ __all__ = [
     "LaplaceDelay",
     "Learner",
     "Log",
+    "LogAdvice",
     "LogNormalDelay",
     "LogWarning",
     "MetaAdaBIO",
     "MetaBIO",
+    "ModelChecks",
     "NegativeBinomialDelay",
     "ParetoDelay",
     "Play",
@@ -122,6 +137,7 @@ __all__ = [
     "StochasticMapping",
     "SuccessiveElimination",
     "SweepAccessor",
+    "Table",
     "TableDelay",
     "TableLosses",
     "TableMapping",
@@ -130,15 +146,18 @@ __all__ = [
     "TsallisINF",
     "Tuned",
     "UniformDelay",
+    "Waiting",
     "WindowedDelay",
     "__version__",
     "advise",
     "check_guarantees",
+    "check_model",
     "compare",
     "compare_points",
     "contest",
     "environment_names",
     "example_log",
+    "fit",
     "fit_delays",
     "law_by_state",
     "learner_names",
@@ -148,6 +167,7 @@ __all__ = [
     "phase_diagram",
     "plan_sweep",
     "play_beyond",
+    "play_log",
     "play_regimes",
     "plot",
     "pytree",
@@ -166,4 +186,6 @@ __all__ = [
     "tune",
     "violations",
     "worth_diagram",
+    "worth_of_waiting",
+    "write_report",
 ]

@@ -140,7 +140,14 @@ TEXT = [*sorted(ROOT.glob("*.md")), *sorted(PAGES.rglob("*.md")), ROOT / "benchm
 FILE = re.compile(
     r"(?<![\w./*<>-])([\w.-]*\w[\w./-]*\.(?:cfg|css|ipynb|md|pdf|py|rst|tex|toml|txt|ya?ml))\b"
 )
-MADE = {"both.pdf", "grid.toml", "mine.py", "report.md", "sweep_job.py", "worth.pdf"}  # by the reader, by a command
+MADE = {
+    "both.pdf",
+    "grid.toml",
+    "mine.py",
+    "report.md",
+    "sweep_job.py",
+    "worth.pdf",
+}  # by the reader, by a command
 CITED = re.compile(r"\.md,? (?:section )?\d|\b(?:sections?|items?) \d", flags=re.IGNORECASE)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from jaxbio.cli import log_fit, log_model, log_window
 from jaxbio.data.blocks import TEXTS
 from jaxbio.data.example import PART, Shop, example_log, example_parts
 from jaxbio.display.bars import tqdm
@@ -18,6 +19,9 @@ def add(commands: Any) -> None:
     group = commands.add_parser("log", help=about, description=about)
     kinds = group.add_subparsers(required=True, metavar="what")
     _add_check(kinds)
+    log_fit.add(kinds)
+    log_model.add(kinds)
+    log_window.add(kinds)
     _add_example(kinds)
 
 

@@ -63,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(beginning.TEXT)
             return 0
         options = known.parse_args(given)
+        options.again = shlex.join(["jaxbio", *given])
         _keep_programs()
         outputs.try_places(options)
         made = options.command(options)

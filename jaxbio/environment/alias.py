@@ -26,7 +26,7 @@ LONGEST = (1 << MOST) - 3  # rounds
 
 class TabledDelay(VaryingDelay):
     """What laws have in common that look delays up. cells: uint32 [n] or [S, n], the table, of
-    `alias_table`; last: int32, the longest delay that comes.
+    `alias_table`; last: int32, the number of the longest delay that comes.
     """
 
     cells: Any
@@ -43,7 +43,11 @@ class TabledDelay(VaryingDelay):
         rest = word & np.uint32((1 << WORD - bits) - 1)
         other = (found & np.uint32((1 << bits) - 1)).astype(jnp.int32)
         drawn = jnp.where(rest < found >> np.uint32(bits), own, other)
-        return jnp.where(drawn > self.last, jnp.int32(NEVER), drawn)
+        return jnp.where(drawn > self.last, jnp.int32(NEVER), self.of_number(drawn))
+
+    def of_number(self, drawn: Array) -> Array:
+        """The delay of this number in the table: 0, 1, ... unless a law says otherwise."""
+        return drawn
 
     def longest(self) -> int:
         """Of the delays after which a loss comes."""
@@ -61,7 +65,7 @@ class TabledDelay(VaryingDelay):
         weights = kept.copy()
         for row, place, left in zip(weights, other, whole - kept, strict=True):
             np.add.at(row, place, left)
-        found = weights[:, : self.longest() + 2] / 2.0**WORD
+        found = weights[:, : int(np.max(host(self.last))) + 2] / 2.0**WORD
         return found if self.cells.ndim == 2 else found[0]
 
 

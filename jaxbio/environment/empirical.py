@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import InitVar
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from scipy import special
 
 from jaxbio import checks, rng
 from jaxbio.checks import memory
 from jaxbio.core import Array
-from jaxbio.environment.alias import LONGEST, TabledDelay, alias_table
+from jaxbio.environment.alias import LONGEST, WORD, TabledDelay, alias_table
 from jaxbio.environment.delays import LANES
-from jaxbio.trees import derived, is_concrete, pytree, set_field
+from jaxbio.trees import derived, host, is_concrete, pytree, set_field
 
+FINE = 256  # delays up to so many rounds are kept apart by `coarser`
 RARE = 1e-14  # the probability with which a round may need more lanes than it gets
 
 
@@ -24,15 +28,17 @@ class EmpiricalDelay(TabledDelay):
 
     probabilities: of the delays 0, 1, ..., d_max: [d_max + 1], or [S, d_max + 1] where every state
     has a distribution of its own. never: how probable it is that the loss never comes, one number
-    or [S]; with it each distribution sums to 1. `from_delays` and `from_survival` make the law of
-    a sample or of a survival curve.
+    or [S]; with it each distribution sums to 1. values: the delays that have these probabilities,
+    int [n], increasing, in place of 0, 1, ..., d_max. `from_delays` and `from_survival` make the
+    law of a sample or of a survival curve.
 
     Delays are drawn independently; probabilities are rounded to multiples of 2**-32. cells: uint32
-    [n] or [S, n], the table; last: int32, the longest delay that comes.
+    [n] or [S, n], the table; last: int32, the number of the longest delay that comes.
     """
 
     probabilities: InitVar[Any]
     never: Any = 0.0
+    values: Any = None
     cells: Any = derived()
     last: Any = derived()
 
@@ -41,6 +47,8 @@ class EmpiricalDelay(TabledDelay):
     def __post_init__(self, probabilities: Any) -> None:
         rows, never = _checked(probabilities, self.never)
         cells, last = alias_table(rows, never)
+        if self.values is not None:
+            set_field(self, "values", _delays(self.values, rows.shape[1])[: last + 1])
         per_state = _axes(probabilities) == 2
         set_field(self, "never", never if per_state else float(never[0]))
         set_field(self, "cells", cells if per_state else cells[0])
@@ -105,11 +113,47 @@ class EmpiricalDelay(TabledDelay):
         """The loss as it is, and the delay of its state."""
         return loss, self.drawn(rng.delay_word(key, t), (state,))
 
+    def of_number(self, drawn: Array) -> Array:
+        if self.values is None:
+            return drawn
+        place = (jnp.minimum(drawn, self.values.shape[0] - 1),)
+        return lax.dynamic_slice(self.values, place, (1,)).reshape(())
+
+    def longest(self) -> int:
+        """Of the delays after which a loss comes."""
+        return int(np.max(host(self.last if self.values is None else self.values)))
+
+    def coarser(self, steps: int = 64, edges: Sequence[int] = ()) -> EmpiricalDelay:
+        """Nearly the same law in a small table, which is read many times faster where delays are
+        very long.
+
+        Delays longer than 256 rounds are put together with others that differ from them by one part
+        in `steps` at most, as their mean over all states. edges: delays that never are put together
+        with longer ones, as the window of a `WindowedDelay` is.
+        """
+        steps = checks.size("steps", steps, 1, LONGEST)
+        masses, last = np.atleast_2d(self.masses()), self.longest()
+        delays = np.arange(last + 1) if self.values is None else np.asarray(self.values)
+        ends = [*range(min(last, FINE) + 1), *edges, last]
+        end = FINE
+        while end < last:
+            end += max(1, end // steps)
+            ends.append(end)
+        number = np.searchsorted(np.unique(ends), delays)
+        place = np.unique(number, return_inverse=True)[1]
+        rows = np.stack([np.bincount(place, row) for row in masses[:, :-1]])
+        weight = masses[:, :-1].sum(axis=0) + 2.0 ** -(WORD + 8)  # some, where nothing comes
+        means = np.bincount(place, weight * delays) / np.bincount(place, weight)
+        never = masses[:, -1] if self.looks else float(masses[0, -1])
+        return EmpiricalDelay(rows if self.looks else rows[0], never, np.rint(means).astype(int))
+
     def together(self, horizon: int) -> int:
         """Of older rounds, as good as surely: in every round a loss of each delay d can arrive,
         with the probability of d in the state for which it is largest, whatever was played before.
         """
-        mean = float(np.atleast_2d(self.masses())[:, 1:-1].max(axis=0).sum())
+        most_of = np.atleast_2d(self.masses())[:, :-1].max(axis=0)
+        at_once = 0 if self.values is None else int(np.asarray(self.values)[0])
+        mean = float(most_of.sum() - (most_of[0] if at_once == 0 else 0.0))
         most = LANES
         while special.pdtrc(most, mean) > RARE:
             most += 1
@@ -162,3 +206,13 @@ def _checked(probabilities: Any, never: Any) -> tuple[np.ndarray, np.ndarray]:
             f"probabilities and never must sum to 1, but they sum to {sums[wrong[0]]:.6g}{where}"
         )
     return rows, share
+
+
+def _delays(values: Any, count: int) -> np.ndarray:
+    """int32 [count], increasing."""
+    found = checks.increasing("values", values, 0)
+    if len(found) != count:
+        raise ValueError(f"values must be {count}, one per probability, but got {len(found)}")
+    if found[-1] > LONGEST:
+        raise ValueError(f"values must be at most {LONGEST:,} rounds, but got {found[-1]:,}")
+    return np.array(found, np.int32)

@@ -53,9 +53,11 @@ def parts(options: Any, name: str) -> Path:
 
 def try_places(options: Any) -> None:
     """Raise where what a command makes could not be written, before anything is played."""
-    figure, folder = getattr(options, "figure", None), getattr(options, "folder", None)
-    if figure is not None:
-        try_file("--figure", figure)
+    folder = getattr(options, "folder", None)
+    for name in ("figure", "report"):
+        place = getattr(options, name, None)
+        if place is not None:
+            try_file(f"--{name}", place)
     if folder is not None:
         try_file("--folder", folder / "figure")
 

@@ -81,7 +81,7 @@ def add_study(
 
 
 def option(
-    made: argparse.ArgumentParser,
+    made: argparse._ActionsContainer,
     flag: str,
     function: Callable[..., Any],
     about: str,

@@ -154,6 +154,10 @@ PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "uniform delay": ("nsd-ucrl2", {"delays": jb.UniformDelay(0, 80)}),
     "table delay": ("dada-exp3", {"delays": jb.TableDelay(GENERATOR.integers(0, 80, HORIZON))}),
     "empirical delay": ("exp3", {"delays": jb.EmpiricalDelay(np.full(40, 0.02), never=0.2)}),
+    "delays that are far apart": (
+        "ucb1",
+        {"delays": jb.EmpiricalDelay([[0.5, 0.4], [0, 1], [1, 0]], [0.1, 0, 0], values=[3, 44])},
+    ),
     "windowed delay": (
         "metabio",
         {"delays": jb.WindowedDelay(jb.EmpiricalDelay(GENERATOR.dirichlet(np.ones(60), 3)), 30)},

@@ -354,6 +354,21 @@ DELAYS |= {
         ValueError,
         "never must be a number, or one per row of probabilities (1, 2), but its shape is (2,)",
     ),
+    "values of other probabilities": (
+        lambda: jb.EmpiricalDelay([0.5, 0.5], values=[1, 2, 3]),
+        ValueError,
+        "values must be 2, one per probability, but got 3",
+    ),
+    "values that do not increase": (
+        lambda: jb.EmpiricalDelay([0.5, 0.5], values=[2, 2]),
+        ValueError,
+        "values must be increasing integers, but got [2, 2]",
+    ),
+    "values that are too large": (
+        lambda: jb.EmpiricalDelay([0.5, 0.5], values=[2, 2**24]),
+        ValueError,
+        "values must be at most 16,777,213 rounds, but got 16,777,216",
+    ),
     "a text of probabilities": (
         lambda: jb.EmpiricalDelay("geometric"),
         TypeError,

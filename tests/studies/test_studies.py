@@ -16,7 +16,7 @@ import jaxbio as jb
 from jaxbio.cli import main as cli
 from jaxbio.storage.store import Store
 from jaxbio.studies import adversaries, outputs, specs
-from jaxbio.studies.advise.study import Advice
+from jaxbio.studies.advise.advice import Advice
 from jaxbio.studies.advise.text import as_text
 from jaxbio.studies.advise.tournament import Outcome, Worth
 from jaxbio.studies.beyond import command as beyond
