@@ -76,7 +76,7 @@ def as_text(log: Log) -> str:
         *_table(log.names["state"], found["states"]),
         "",
         "delays of the outcomes that have come (quantiles)",
-        *_aligned([["", *quantiles], [f"in {unit}", *times], ["in rounds", *rounds]]),
+        *aligned([["", *quantiles], [f"in {unit}", *times], ["in rounds", *rounds]]),
         *([f"rounds: without {after:,} that came after the last decision"] if after else []),
         "",
         f"dropped    {_dropped_in_short(log)}",
@@ -113,10 +113,10 @@ def _table(name: str, entries: dict[str, dict[str, Any]]) -> list[str]:
             [label, f"{one['rows']:,}", f"{one['share']:.1%}", f"{one['outcomes']:,}", share, loss]
         )
     left = len(entries) - len(shown)
-    return [*_aligned(rows), *([f"... and {left} more"] if left else [])]
+    return [*aligned(rows), *([f"... and {left} more"] if left else [])]
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
+def aligned(rows: list[list[str]]) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(

@@ -154,11 +154,15 @@ class EmpiricalDelay(VaryingDelay):
         """Of older rounds, as good as surely: in every round a loss of each delay d can arrive,
         with the probability of d in the state for which it is largest, whatever was played before.
         """
-        mean = float(np.atleast_2d(self.masses())[:, 1:-1].max(axis=0).sum())
-        most = LANES
-        while special.pdtrc(most, mean) > RARE:
-            most += 1
-        return most
+        return surely(float(np.atleast_2d(self.masses())[:, 1:-1].max(axis=0).sum()))
+
+
+def surely(mean: float) -> int:
+    """More independent losses than that do not arrive together, where `mean` do on average."""
+    most = LANES
+    while special.pdtrc(most, mean) > RARE:
+        most += 1
+    return most
 
 
 def _of_numbers(name: str, value: Any) -> np.ndarray:
