@@ -95,7 +95,7 @@ class Comparison:
     def table(self) -> str:
         """Aligned text, a line for each learner, and the verdict."""
         lines = [HEAD, *(_cells(row) for row in self.rows)]
-        return "\n".join([*self._place(), text.aligned(lines), self.verdict])
+        return "\n".join([*self._place(), *text.aligned(lines), self.verdict])
 
     __str__ = __repr__ = table
 

@@ -48,7 +48,7 @@ def table(data: xr.Dataset) -> str:
     said = f"mean final regret of {runs:,} run{'' if runs == 1 else 's'}; *: the least of its row"
     more = len(found) - ROWS
     left = [f"and {more:,} more points: they are in the file"] if more > 0 else []
-    return "\n".join([said, text.aligned(lines, left=len(axes)), *left])
+    return "\n".join([said, *text.aligned(lines, left=len(axes)), *left])
 
 
 def figure(data: xr.Dataset) -> Any:

@@ -52,9 +52,9 @@ def _differs(thing: Any, field: dataclasses.Field[Any]) -> bool:
     return given != field.default
 
 
-def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Columns of text, as wide as their longest cell: the first `left` begin at the left, the
-    others end at the right.
+def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Lines of columns of text, as wide as their longest cell: the first `left` begin at the left,
+    the others end at the right.
     """
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
 
@@ -65,7 +65,7 @@ def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
         ]
         return "  ".join(padded).rstrip()
 
-    return "\n".join(line(cells) for cells in lines)
+    return [line(cells) for cells in lines]
 
 
 LATEX = {  # what LaTeX would take for a command

@@ -154,10 +154,15 @@ class EmpiricalDelay(TabledDelay):
         most_of = np.atleast_2d(self.masses())[:, :-1].max(axis=0)
         at_once = 0 if self.values is None else int(np.asarray(self.values)[0])
         mean = float(most_of.sum() - (most_of[0] if at_once == 0 else 0.0))
-        most = LANES
-        while special.pdtrc(most, mean) > RARE:
-            most += 1
-        return most
+        return surely(mean)
+
+
+def surely(mean: float) -> int:
+    """More independent losses than that do not arrive together, where `mean` do on average."""
+    most = LANES
+    while special.pdtrc(most, mean) > RARE:
+        most += 1
+    return most
 
 
 def _of_numbers(name: str, value: Any) -> np.ndarray:

@@ -81,7 +81,7 @@ class Environment:
 
     def __repr__(self) -> str:
         rows = [[f"  {name}", text.value(part)] for name, part in self._parts().items()]
-        return f"Environment: {self._size()}\n{text.aligned(rows, left=2)}"
+        return "\n".join([f"Environment: {self._size()}", *text.aligned(rows, left=2)])
 
     def _repr_html_(self) -> str:
         rows = [(name, html.written(part)) for name, part in self._parts().items()]

@@ -17,7 +17,7 @@ def as_text(result: Result) -> str:
     """What was played, and the final regret."""
     name, *rows = _said(result)
     lines = text.aligned([[f"  {label}", said] for label, said in rows], left=2)
-    return f"{': '.join(name)}\n{lines}"
+    return "\n".join([": ".join(name), *lines])
 
 
 def as_html(result: Result) -> str:
