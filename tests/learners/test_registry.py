@@ -109,8 +109,8 @@ def test_a_name_that_is_added_is_known_everywhere(capsys: pytest.CaptureFixture[
     ))  # fmt: skip
     assert jb.learner_names()[-1] == "ucb1-bold"
     assert jb.environment_names()[-1] == "two-actions"
-    assert jb.make_learner("UCB1-Bold").exploration == 0.1
-    assert jb.make_learner("ucb1-bold", exploration=3).exploration == 3
+    assert built("UCB1-Bold").exploration == 0.1
+    assert built("ucb1-bold", exploration=3).exploration == 3
     with pytest.raises(TypeError, match="'ucb1-bold' has no option 'explore'; it has exploration"):
         jb.make_learner("ucb1-bold", explore=3)
     assert cli.main(["list"]) == 0
@@ -124,13 +124,14 @@ def test_a_name_that_is_added_is_known_everywhere(capsys: pytest.CaptureFixture[
 @pytest.mark.usefixtures("as_before")
 def test_names_that_cannot_be_added() -> None:
     jb.register_learner("mine", bold)
-    for name, make, message in (
+    cases: list[tuple[str, Any, str]] = [
         ("ucb1", bold, "learner name 'ucb1' is one of jaxbio's own"),
         ("mine", bold, "learner name 'mine' is taken: choose another one, or say replace=True"),
         ("My Learner", bold, "learner name must be of small letters, digits and"),
         ("a:b", bold, "learner name must be of small letters, digits and"),
         ("other", jb.UCB1(), "make must be a class or a function, but got UCB1"),
-    ):
+    ]
+    for name, make, message in cases:
         with pytest.raises((ValueError, TypeError), match=re.escape(message)):
             jb.register_learner(name, make)
     with pytest.raises(ValueError, match="'ucb1' is one of jaxbio's own"):
@@ -160,8 +161,8 @@ def test_learners_of_installed_packages(tmp_path: Path, monkeypatch: pytest.Monk
     try:
         assert {"plugged", "broken"} <= set(jb.learner_names())
         assert "plugin_of_a_test" not in sys.modules
-        assert jb.make_learner("plugged").exploration == 7
-        assert jb.make_learner("plugged", exploration=2).exploration == 2
+        assert built("plugged").exploration == 7
+        assert built("plugged", exploration=2).exploration == 2
         with pytest.raises(ValueError, match="learner 'broken': nowhere_at_all:Learner cannot be"):
             jb.make_learner("broken")
         assert "nowhere_at_all:Learner cannot be used" in everything()["learners"]["broken"]
