@@ -228,7 +228,7 @@ def make(**options: Any) -> jb.Agent:
         ({"actions": 3}, TypeError, "actions must be a list of labels, but got 3"),
         ({"actions": ["a"]}, ValueError, r"actions must be at least 2 labels, but got \['a'\]"),
         ({"actions": ["a", "b", "a"]}, ValueError, "actions must be different .* 'a' is there tw"),
-        ({"actions": ["a", 0.5]}, TypeError, "actions must be labels that are texts .* 0.5"),
+        ({"actions": ["a", 0.5]}, TypeError, "actions must be labels that are texts, .*0.5"),
         ({"actions": [True, 1]}, ValueError, "actions must be different labels, but 1 is there t"),
         ({"states": []}, ValueError, "states must be at least 1 labels"),
         ({"horizon": 0}, ValueError, "horizon must be at least 1|horizon must be in"),
