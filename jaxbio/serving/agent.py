@@ -20,8 +20,6 @@ from jaxbio.serving.mind import Mind
 from jaxbio.serving.settings import Settings, checked, known_of
 from jaxbio.serving.tickets import TicketError, Tickets, number_of
 
-READY = 8  # losses between two decisions for which all is compiled beforehand
-
 
 class Agent:
     """A learner at work, for one stream of decisions.
@@ -36,7 +34,7 @@ class Agent:
     It may be called from several threads: calls wait for each other. One process owns an agent.
 
     learner: any, as for `simulate`.
-    actions, states: labels, texts or whole numbers, at least 2 and 1.
+    actions, states: labels (texts, whole numbers, True and False), at least 2 and 1.
     horizon: how many rounds the learner is told to expect. It may go on beyond, with a warning.
     delay: the delay that the learner is told, in rounds; None: delays vary.
     longest: how many rounds after its own a loss may come; later ones are refused, and their rounds
@@ -76,7 +74,6 @@ class Agent:
         self._codes = {label: code for code, label in enumerate(settings.states)}
         self._tickets = Tickets(settings.longest)
         self._lock = threading.Lock()
-        self.prepare(READY)
 
     # --- decisions
 
@@ -216,8 +213,7 @@ class Agent:
         Programs are for up to 1, 8, 64, 512, 4,096 and 32,768 losses; those for 1 and 8 are there.
         """
         losses = checks.size("losses", losses, 1)
-        for lanes in {lanes_for(1), lanes_for(min(losses, MOST))}:
-            self._machine.prepare(lanes)  # without the lock: decisions go on meanwhile
+        self._machine.prepare(lanes_for(min(losses, MOST)))  # unlocked: decisions go on meanwhile
 
     def __repr__(self) -> str:
         tickets, told = self._tickets, self._settings

@@ -11,9 +11,11 @@ from jaxbio import checks
 from jaxbio.engine.flatten import CannotFlatten
 from jaxbio.serving.compiled import Compiled
 from jaxbio.serving.jitted import Jitted
+from jaxbio.serving.lanes import LANES
 from jaxbio.serving.mind import Mind
 
 BACKENDS = (Compiled.name, Jitted.name)
+READY = LANES[:2]  # what learns from so many losses is compiled beforehand
 SLOWER = "jaxbio runs this agent with jax.jit, more slowly: its own compiler"
 
 
@@ -21,9 +23,9 @@ def machine_for(mind: Mind, key: np.ndarray, backend: Any) -> Compiled | Jitted:
     """backend: one of BACKENDS, or None for the fastest one that can."""
     wanted = None if backend is None else checks.choice("backend", backend, BACKENDS)
     if wanted == Jitted.name:
-        return Jitted(mind, key)
+        return _ready(Jitted(mind, key))
     try:
-        return Compiled(mind, key)
+        return _ready(Compiled(mind, key))
     except CannotFlatten as reason:
         if wanted is not None:
             raise ValueError(
@@ -31,4 +33,10 @@ def machine_for(mind: Mind, key: np.ndarray, backend: Any) -> Compiled | Jitted:
                 f"Leave backend out, or use backend={Jitted.name!r}"
             ) from None
         warnings.warn(f"{SLOWER} does not know {reason}", RuntimeWarning, stacklevel=4)
-        return Jitted(mind, key)
+        return _ready(Jitted(mind, key))
+
+
+def _ready(machine: Compiled | Jitted) -> Compiled | Jitted:
+    for lanes in READY:
+        machine.prepare(lanes)
+    return machine

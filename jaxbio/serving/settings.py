@@ -61,14 +61,14 @@ def checked(
 
 
 def labels(name: str, values: Any, least: int) -> tuple[str | int, ...]:
-    """Texts or whole numbers, all different: both can be written as JSON."""
+    """Texts, whole numbers or truth values, all different: all can be written as JSON."""
     found = []
     for value in checks.several(name, values, "labels"):
-        plain = value.item() if isinstance(value, np.integer | np.str_) else value
-        if isinstance(plain, bool) or not isinstance(plain, str | int):
+        plain = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(plain, str | int):
             raise TypeError(
-                f"{name} must be labels that are texts or whole numbers, but one is "
-                f"{checks.shown(value)}"
+                f"{name} must be labels that are texts, whole numbers or True and False, but one "
+                f"is {checks.shown(value)}"
             )
         found.append(plain)
     twice = next((label for i, label in enumerate(found) if label in found[:i]), None)

@@ -12,8 +12,6 @@ from served import COSTS, ENV, HORIZON, LATE, RUN, SEED, STATES, agent, played, 
 
 import jaxbio as jb
 
-BY_JIT = "default:jaxbio runs this agent with jax.jit"
-
 
 @jb.pytree
 class EpsilonGreedy:
@@ -43,6 +41,17 @@ class Waving(EpsilonGreedy):
 
     def act(self, state: Any, t: Any, u: Any) -> Any:
         return super().act(state, t, jnp.sin(jnp.arcsin(u)))
+
+
+@jb.pytree
+class Rolling(EpsilonGreedy):
+    """The same where it learns."""
+
+    def learn(self, state: Any, t: Any, play: jb.Play, arrivals: jb.Arrivals) -> Any:
+        loss = jnp.sin(jnp.arcsin(arrivals.play.loss))
+        return super().learn(
+            state, t, play, arrivals._replace(play=arrivals.play._replace(loss=loss))
+        )
 
 
 def simulated(env: jb.Environment, learner: Any) -> list[int]:
@@ -87,17 +96,16 @@ def test_another_run_decides_otherwise() -> None:
     assert one != other
 
 
-@pytest.mark.filterwarnings(BY_JIT)
-def test_what_is_not_understood_runs_by_jax() -> None:
+@pytest.mark.parametrize("kind", [Waving, Rolling])
+def test_what_is_not_understood_runs_by_jax(kind: Any) -> None:
     with pytest.warns(RuntimeWarning, match=r"jax\.jit, more slowly.* does not know a?sin"):
-        one = agent(LATE, Waving(0.3))
+        one = agent(LATE, kind(0.3))
     assert one.backend == "jit"
     assert played(one, LATE) == played(agent(LATE, EpsilonGreedy(0.3)), LATE)
     with pytest.raises(ValueError, match=r"backend='llvm' cannot run this: .* not know a?sin"):
-        agent(LATE, Waving(), backend="llvm")
+        agent(LATE, kind(), backend="llvm")
 
 
-@pytest.mark.filterwarnings(BY_JIT)
 def test_runs_in_double_precision() -> None:
     """A ticket of 64 bits, too."""
     with float_bits(64):
@@ -112,12 +120,20 @@ def test_runs_in_double_precision() -> None:
 
 
 def test_one_state_and_labels_of_numbers() -> None:
-    one = jb.Agent(jb.UCB1(), range(4), [7], 100, seed=1)
+    one = jb.Agent(jb.UCB1(), range(4), np.array([7]), 100, seed=1)
     action, ticket = one.select()
     assert type(action) is int
     one.see(ticket, 7)
     one.observe(ticket, np.float32(0.5))
     assert one.select()[0] in one.actions == (0, 1, 2, 3)
+
+
+def test_states_that_are_true_or_false() -> None:
+    one = jb.Agent(jb.UCB1(), [10, 20], [False, True], 100)
+    ticket = one.select()[1]
+    one.see(ticket, np.bool_(True))
+    assert one.to_dict()["ended"] == [ticket, 1, None, False]
+    assert jb.Agent.from_dict(one.to_dict(), jb.UCB1()).states == (False, True)
 
 
 def test_goes_on_beyond_the_horizon_with_a_warning() -> None:
