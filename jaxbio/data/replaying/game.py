@@ -89,7 +89,9 @@ def _evenly(size: np.ndarray, length: int) -> np.ndarray:
     """
     steps = np.arange(length) * 2 + 1
     first = np.cumsum(size) - size
-    return np.concatenate([at + steps * n // (2 * length) for at, n in zip(first, size, strict=True)])
+    return np.concatenate(
+        [at + steps * n // (2 * length) for at, n in zip(first, size, strict=True)]
+    )
 
 
 def _delays(delay: np.ndarray, filled: np.ndarray, size: np.ndarray) -> FixedDelay | RowDelay:

@@ -40,9 +40,7 @@ def of_mean(values: np.ndarray) -> Variance:
     return Variance(found, 2 * found**2 / (runs - 1))
 
 
-def between_logs(
-    redrawn: np.ndarray, logs: np.ndarray, most: np.ndarray | float = 1.0
-) -> Variance:
+def between_logs(redrawn: np.ndarray, logs: np.ndarray, most: np.ndarray | float = 1.0) -> Variance:
     """Of the mean over infinitely many runs on a log, from log to log.
 
     The component of variance in a one-way layout. redrawn: [..., runs], on redrawn logs; logs: int
