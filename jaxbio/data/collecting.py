@@ -2,261 +2,185 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from jaxbio.checks import shown
+from jaxbio.data.columns import How, Left, Losses, Times, joined
 from jaxbio.data.dropped import Counter
+from jaxbio.data.durations import as_durations
 from jaxbio.data.keys import hashed
 from jaxbio.data.labels import Labels
 from jaxbio.data.numbers import as_numbers
+from jaxbio.data.roles import Roles
 from jaxbio.data.tables import LABEL, TEXT, Part, Table
-from jaxbio.data.times import NUMBER, as_stamps
+from jaxbio.data.times import NUMBER, Stamps, as_stamps
 
+NO_DURATION = "is neither a number nor a duration"
+FEW_STATES = "give bins=5, or edges of your own, if it is a number"
 FIELDS = "another number of fields than the header has"
-SLACK = 1e-9  # a loss may be outside of [0, 1] by rounding
 
 
-class Roles(NamedTuple):
-    """The names of columns. Of loss and reward there is one."""
+class Column(NamedTuple):
+    """values [rows]: codes of labels, or float64 where labels is None."""
 
-    time: str
-    action: str
-    state: str
-    loss: str | None
-    reward: str | None
-    arrived: str | None
-    key: str | None
-
-    def given(self) -> Iterator[tuple[str, str]]:
-        return ((role, name) for role, name in self._asdict().items() if name is not None)
-
-    @property
-    def outcome(self) -> str:
-        return str(self.reward if self.loss is None else self.loss)
+    name: str
+    values: np.ndarray
+    labels: Labels | None
 
 
 class Collected(NamedTuple):
-    """Of rows that have a time, an action and a state, and a loss if there is an arrival: arrays
-    [rows]. state: codes, or float64 if it is a number. loss: scaled; also of outcomes that have not
-    come, if the table has one. time, arrived: as `as_stamps` finds them, with what they are (None:
-    nothing is there). keys: a hash of each key, 0 where there is none. read: rows of the table.
+    """Of rows that have a time, an action and a state, and a loss if it is said when the outcome
+    came: arrays [rows]. actions, states: of each of their columns. loss: scaled; also of outcomes
+    that have not come, if the table has one.
+
+    time, arrived: as `as_stamps` finds them, with what they are (None: nothing is there). If the
+    table has delays, they are in the place of arrivals, as `as_durations` finds them. time: the
+    place in the table, from 0, if it has no times. event: bool, did the outcome come then, or was
+    the row only followed up to then? followed: durations. keys: a hash of each key, 0 where there
+    is none. read: rows of the table.
     """
 
-    action: np.ndarray
-    state: np.ndarray
+    actions: tuple[Column, ...]
+    states: tuple[Column, ...]
     loss: np.ndarray
     time: np.ndarray
     arrived: np.ndarray
+    event: np.ndarray | None
+    followed: np.ndarray | None
     rows: np.ndarray
     keys: np.ndarray | None
     time_kind: str | None
     arrived_kind: str | None
-    actions: Labels
-    states: Labels
+    followed_kind: str | None
     read: int
 
 
 def collect(
-    table: Table,
-    roles: Roles,
-    counter: Counter,
-    tell: Callable[[int], Any],
-    *,
-    numeric_states: bool,
-    missing_state: str | None,
-    form: str | None,
-    zone: str | None,
-    bounds: tuple[float, float],
+    table: Table, roles: Roles, counter: Counter, tell: Callable[[int], Any], how: How
 ) -> Collected:
+    columns = Columns(roles, table.unit, how)
     texts = {} if roles.key is None else {roles.key: TEXT}
-    texts |= {roles.action: LABEL} | ({} if numeric_states else {roles.state: LABEL})
+    labels = [name for name in roles.state if name not in how.binned]
+    texts |= dict.fromkeys((*roles.action, *labels), LABEL)
     wanted = list(dict.fromkeys(name for _, name in roles.given()))
-    actions = Labels(roles.action, "is it an id? Give the column of what was chosen")
-    few = "give bins=5, or edges of your own, if it is a number"
-    states = Labels(roles.state, few, missing_state)
-    times = Times(roles.time, form, zone, table.unit)
-    arrivals = None if roles.arrived is None else Times(roles.arrived, form, zone, table.unit)
-    losses = Losses(roles, bounds, table.unit)
-    kept: dict[str, list[np.ndarray]] = {name: [] for name in ("action", "state", "loss", "rows")}
-    hashes: list[np.ndarray] = []
-    read = 0
+    read = used = 0
     for part in table.parts(wanted, texts, tell):
         counter.add(FIELDS, part.wrong)
         read += len(part.rows) + len(part.wrong)
-        if not len(part.rows):
-            continue
-        left = Left(part, counter)
-        left.drop(f"no {roles.time}", times.read(part, left))
-        action = actions.encode(part.columns[roles.action])
-        left.drop(f"no {roles.action}", action < 0)
-        state = _states(part, roles.state, states, left, numeric_states)
-        come = None
-        if arrivals is not None:
-            come = ~arrivals.read(part, left)
-        loss = losses.read(part, left, come)
-        keep = left.keep
-        for name, values in (
-            ("action", action), ("state", state), ("loss", loss), ("rows", part.rows)
-        ):  # fmt: skip
-            kept[name].append(values[keep])
-        times.keep(keep)
-        if arrivals is not None:
-            arrivals.keep(keep)
-        if roles.key is not None:
-            hashes.append(hashed(part.columns[roles.key], roles.key, table.unit, part.rows)[keep])
-    losses.refuse()
-    time = times.whole()
-    return Collected(
-        **{name: _joined(values) for name, values in kept.items()},
-        time=time,
-        arrived=np.empty(0) if arrivals is None else arrivals.whole(),
-        keys=None if roles.key is None else _joined(hashes),
-        time_kind=times.kind,
-        arrived_kind=None if arrivals is None else arrivals.kind,
-        actions=actions,
-        states=states,
-        read=read,
-    )
+        if len(part.rows):
+            columns.read(part, Left(part, counter), used)
+            used += len(part.rows)
+    return columns.whole(read)
 
 
-class Left:
-    """The rows of a part that can still be used."""
+class Columns:
+    """What is kept of every column, part by part."""
 
-    def __init__(self, part: Part, counter: Counter) -> None:
-        self.part, self.counter = part, counter
-        self.keep = np.ones(len(part.rows), bool)
-
-    def drop(self, reason: str, mask: np.ndarray, column: str | None = None) -> None:
-        """column: the one with the value that is the reason."""
-        hit = np.flatnonzero(mask & self.keep)
-        if hit.size:
-            example = None if column is None else at(self.part.columns[column], hit[0])
-            self.counter.add(reason, self.part.rows[hit], example)
-            self.keep[hit] = False
-
-
-class Times:
-    """A column of times, which must be of one kind."""
-
-    def __init__(self, column: str, form: str | None, zone: str | None, unit: str) -> None:
-        self.column, self.form, self.zone, self.unit = column, form, zone, unit
-        self.parts: list[np.ndarray] = []
-        self.seen: dict[str, tuple[int, Any]] = {}
-        self.last: np.ndarray = np.empty(0)
-
-    def read(self, part: Part, left: Left) -> np.ndarray:
-        """bool [rows]: nothing is there. What is no time is dropped."""
-        values = part.columns[self.column]
-        found = as_stamps(values, self.form, self.zone)
-        for kind, place in found.kinds.items():
-            self.seen.setdefault(kind, (int(part.rows[place]), at(values, place)))
-        if len(self.seen) > 1:
-            raise ValueError(self._mixed())
-        self.last = found.values
-        left.drop(f"{self.column} is no time", found.unreadable, self.column)
-        clocks = f"{self.column} is in an hour that clocks of {self.zone} skip or have twice"
-        left.drop(clocks, found.lost, self.column)
-        return np.isnan(found.values) & ~found.unreadable & ~found.lost
-
-    def keep(self, rows: np.ndarray) -> None:
-        self.parts.append(self.last[rows])
-
-    def _mixed(self) -> str:
-        (one, (row, value)), (other, (other_row, other_value)) = list(self.seen.items())[:2]
-        remedy = (
-            "write all of them in one form"
-            if NUMBER in self.seen
-            else "say what zone those without one are in, such as timezone='Europe/Berlin' or 'UTC'"
-        )
-        return (
-            f"column {self.column!r} must have times of one kind, but {self.unit} {row} has {one} "
-            f"({shown(value)}) and {self.unit} {other_row} {other} ({shown(other_value)}): {remedy}"
-        )
-
-    @property
-    def kind(self) -> str | None:
-        return next(iter(self.seen), None)
-
-    def whole(self) -> np.ndarray:
-        """[rows]; a part in which nothing is there has no kind of its own."""
-        empty = np.float64("nan") if self.kind in (NUMBER, None) else np.datetime64("NaT", "us")
-        kind = np.asarray(empty).dtype.kind
-        return _joined([
-            one if one.dtype.kind == kind else np.full(len(one), empty) for one in self.parts
-        ])  # fmt: skip
-
-
-class Losses:
-    """The column of losses or rewards, scaled to losses in [0, 1]."""
-
-    def __init__(self, roles: Roles, bounds: tuple[float, float], unit: str) -> None:
-        self.roles, self.column, self.bounds, self.unit = roles, roles.outcome, bounds, unit
-        self.outside: tuple[int, float] | None = None
-        self.least, self.most = np.inf, -np.inf
-
-    def read(self, part: Part, left: Left, come: np.ndarray | None) -> np.ndarray:
-        """float64 [rows]. come: bool [rows], None if every loss that is there has come."""
-        found = as_numbers(part.columns[self.column])
-        no = f"{self.column} is no number"
-        if come is None:
-            left.drop(no, found.unreadable, self.column)
+    def __init__(self, roles: Roles, unit: str, how: How) -> None:
+        self.roles, self.unit, self.how = roles, unit, how
+        chosen, few = "is it an id? Give the column of what was chosen", FEW_STATES
+        self.actions = {name: Labels(name, chosen) for name in roles.action}
+        self.states = {
+            name: None if name in how.binned else Labels(name, few, how.missing)
+            for name in roles.state
+        }
+        self.times = self._times(roles.time)
+        if roles.delay is None:
+            self.arrivals = self._times(roles.arrived)
         else:
-            left.drop(no, found.unreadable & come, self.column)
-            reason = f"{self.roles.arrived} without {self.column}"
-            left.drop(reason, np.isnan(found.values) & ~found.unreadable & come)
-        low, high = self.bounds
-        rest = found.values - low if self.roles.reward is None else high - found.values
-        loss = rest / (high - low)
-        outside = (loss < -SLACK) | (loss > 1 + SLACK)
-        known = left.keep if come is None else left.keep & come
-        self._look(found.values, outside & known, known, left)
-        # What has not come has no loss yet: another value may stand for that.
-        return np.where(outside, np.nan, np.clip(loss, 0.0, 1.0))
+            self.arrivals = Times(roles.delay, as_durations, unit, NO_DURATION)
+        self.follows = None
+        if roles.followed is not None:
+            self.follows = Times(roles.followed, as_durations, unit, NO_DURATION)
+        self.losses = Losses(roles, how, unit)
+        self.kept: dict[str, list[np.ndarray]] = {}
 
-    def _look(self, values: np.ndarray, outside: np.ndarray, known: np.ndarray, left: Left) -> None:
-        there = values[known & ~np.isnan(values)]
-        if there.size:
-            self.least, self.most = min(self.least, there.min()), max(self.most, there.max())
-        if self.outside is None and outside.any():
-            place = int(np.argmax(outside))
-            self.outside = int(left.part.rows[place]), float(values[place])
+    def _times(self, name: str | None) -> Times | None:
+        def parse(column: Any) -> Stamps:
+            return as_stamps(column, self.how.form, self.how.zone)
 
-    def refuse(self) -> None:
-        """Raise where a value is outside: rows must not be left out because of their outcome."""
-        if self.outside is not None:
-            (low, high), (row, value) = self.bounds, self.outside
-            raise ValueError(
-                f"column {self.column!r} must lie in [{low:g}, {high:g}], but {self.unit} {row} "
-                f"has {value:g} (its values go from {self.least:g} to {self.most:g}): give bounds "
-                f"that hold for all, such as low={min(low, self.least):g} and "
-                f"high={max(high, self.most):g}, or correct the row"
+        clocks = f"is in an hour that clocks of {self.how.zone} skip or have twice"
+        return None if name is None else Times(name, parse, self.unit, "is no time", clocks)
+
+    def read(self, part: Part, left: Left, before: int) -> None:
+        """before: rows of the parts before it."""
+        if self.times is not None:
+            left.drop(f"no {self.roles.time}", self.times.read(part, left))
+        found = {"rows": part.rows}
+        for role, columns in (("action", self.actions), ("state", self.states)):
+            for name, labels in columns.items():
+                found[f"{role} {name}"] = _values(part, name, labels, left)
+        event = _event(part, self.roles, left)
+        come = None
+        if self.arrivals is not None:
+            come = ~self.arrivals.read(part, left)
+            if event is not None:
+                found["event"] = event
+                left.drop(f"{self.roles.event} without {self.roles.told}", event & ~come)
+                come &= event
+        if self.follows is not None:
+            self.follows.read(part, left)
+        found["loss"] = self.losses.read(part, left, come)
+        if self.roles.key is not None:
+            found["keys"] = hashed(
+                part.columns[self.roles.key], self.roles.key, self.unit, part.rows
             )
+        if self.times is None:
+            found["time"] = np.arange(before, before + len(part.rows), dtype=np.float64)
+        for name, values in found.items():
+            self.kept.setdefault(name, []).append(values[left.keep])
+        for times in (self.times, self.arrivals, self.follows):
+            if times is not None:
+                times.keep(left.keep)
+
+    def whole(self, read: int) -> Collected:
+        self.losses.refuse()
+        one = {name: joined(values) for name, values in self.kept.items()}
+        return Collected(
+            actions=self._columns("action", self.actions, one),
+            states=self._columns("state", self.states, one),
+            loss=one.get("loss", np.empty(0)),
+            time=one.get("time", np.empty(0)) if self.times is None else self.times.whole(),
+            arrived=np.empty(0) if self.arrivals is None else self.arrivals.whole(),
+            event=one.get("event"),
+            followed=None if self.follows is None else self.follows.whole(),
+            rows=one.get("rows", np.empty(0)),
+            keys=one.get("keys"),
+            time_kind=NUMBER if self.times is None else self.times.kind,
+            arrived_kind=None if self.arrivals is None else self.arrivals.kind,
+            followed_kind=None if self.follows is None else self.follows.kind,
+            read=read,
+        )
+
+    def _columns(
+        self, role: str, columns: Mapping[str, Labels | None], found: Mapping[str, np.ndarray]
+    ) -> tuple[Column, ...]:
+        return tuple(
+            Column(name, found.get(f"{role} {name}", np.empty(0, np.int32)), labels)
+            for name, labels in columns.items()
+        )
 
 
-def _states(part: Part, column: str, labels: Labels, left: Left, numeric: bool) -> np.ndarray:
-    if not numeric:
-        state = labels.encode(part.columns[column])
-        left.drop(f"no {column}", state < 0)
-        return state
-    found = as_numbers(part.columns[column])
-    left.drop(f"{column} is no number", found.unreadable, column)
-    left.drop(f"no {column}", np.isnan(found.values))
+def _values(part: Part, name: str, labels: Labels | None, left: Left) -> np.ndarray:
+    """[rows]: codes, or numbers where there are no labels."""
+    if labels is not None:
+        codes = labels.encode(part.columns[name])
+        left.drop(f"no {name}", codes < 0)
+        return codes
+    found = as_numbers(part.columns[name])
+    left.drop(f"{name} is no number", found.unreadable, name)
+    left.drop(f"no {name}", np.isnan(found.values))
     return found.values
 
 
-def at(values: Any, place: int) -> Any:
-    """What is in a place of a column of any kind."""
-    found = values.iloc[place] if isinstance(values, pd.Series) else values[place]
-    plain = isinstance(found, str | float | int)
-    return found.item() if isinstance(found, np.generic) else found if plain else str(found)
-
-
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    """One array; the parts are let go."""
-    whole = np.concatenate(parts) if parts else np.empty(0)
-    parts.clear()
-    return whole
+def _event(part: Part, roles: Roles, left: Left) -> np.ndarray | None:
+    """bool [rows]: did the outcome come?"""
+    if roles.event is None:
+        return None
+    found = as_numbers(part.columns[roles.event])
+    odd = found.unreadable | ~(np.isnan(found.values) | np.isin(found.values, (0.0, 1.0)))
+    left.drop(f"{roles.event} is neither true nor false", odd, roles.event)
+    left.drop(f"no {roles.event}", np.isnan(found.values))
+    return found.values == 1

@@ -6,10 +6,10 @@ from collections import defaultdict
 
 import numpy as np
 
-from jaxbio.data.collecting import Roles
 from jaxbio.data.dropped import SHOWN, named, rows_of
 from jaxbio.data.log import Log
 from jaxbio.data.repeats import suspicion
+from jaxbio.data.roles import Roles
 
 FEW, RARE = 10, 0.01  # rows of a label that has few, and their share
 TIED = 0.5  # of decisions that share their instant with another
@@ -26,7 +26,8 @@ def refuse_hopeless(log: Log) -> None:
             "of what was chosen, or a log in which it varies"
         )
     if not log.come.any():
-        column = log.names.get("arrived", log.names.get("loss", log.names.get("reward")))
+        told = ("event", "arrived", "delay", "loss", "reward")
+        column = next(log.names[role] for role in told if role in log.names)
         raise ValueError(
             f"no outcome has come in the {len(log):,} rows that can be used (column {column!r}): "
             "there is nothing to learn from; give a later end, or the column with the outcomes"
@@ -38,7 +39,7 @@ def doubts(log: Log, roles: Roles) -> list[str]:
     texts = [*_without_outcomes(log), *_rare(log), *_spellings(log)]
     if log.num_states == 1:
         texts.append(
-            f"column {roles.state!r} (state) has a single value, {log.states[0]!r}: "
+            f"column {log.names['state']!r} (state) has a single value, {log.states[0]!r}: "
             "it tells nothing"
         )
     losses = log.loss[log.come]

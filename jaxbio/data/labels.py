@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,28 @@ class Labels:
         table = np.zeros(len(names), np.int32)
         table[order] = np.arange(len(order))
         return table[codes], tuple(names[i] for i in order)
+
+
+def joined(
+    names: Sequence[str], columns: Sequence[tuple[np.ndarray, tuple[str, ...]]]
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """int32 [rows] and labels: a code for each combination that occurs, in the order of the first
+    column, then the second, ... columns: codes [rows] and labels; names: what they are called.
+    """
+    if len(columns) == 1:
+        return columns[0]
+    sizes = [len(labels) for _, labels in columns]
+    flat = np.ravel_multi_index([codes for codes, _ in columns], sizes)
+    kinds, found = np.unique(flat, return_inverse=True)
+    if len(kinds) > MOST:
+        raise ValueError(
+            f"columns {' and '.join(map(repr, names))} together have {len(kinds):,} different "
+            f"combinations, more than {MOST:,}: give fewer columns, or columns with fewer values"
+        )
+    places = np.unravel_index(kinds, sizes)
+    rows = zip(*(np.array(one[1], object)[at] for one, at in zip(columns, places, strict=True)),
+               strict=True)  # fmt: skip
+    return found.astype(np.int32), tuple(", ".join(row) for row in rows)
 
 
 def label(value: Any) -> str:

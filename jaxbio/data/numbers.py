@@ -9,7 +9,9 @@ import pandas as pd
 
 from jaxbio.data.tables import EMPTY
 
-WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+WORDS = dict.fromkeys(("true", "t", "yes", "y"), 1.0) | dict.fromkeys(
+    ("false", "f", "no", "n"), 0.0
+)
 
 
 class Numbers(NamedTuple):

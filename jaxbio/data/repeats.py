@@ -57,7 +57,7 @@ def _hash(log: Log, rows: np.ndarray) -> np.ndarray:
             "action": log.action[rows],
             "state": log.state[rows],
             "loss": log.loss[rows],
-            "arrived": log.arrived[rows],
+            "delay": (log.arrived - log.time)[rows],  # an arrival would be of its instant alone
         }
     )
     found = hash_pandas_object(frame, index=False)  # pyright: ignore[reportCallIssue]

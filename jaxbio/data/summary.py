@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbio.data.dropped import listed
+from jaxbio.display.text import aligned
 
 if TYPE_CHECKING:
     from jaxbio.data.log import Log
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 MOST = 20  # labels of a table
+AT_ONCE = (
+    "delays     none: every outcome was seen at once. If outcomes came later, say how much later",
+    "           with --delay (delay=) or when with --arrived: without a delay states tell nothing",
+    "           that the outcome does not",
+)
 UNITS = ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
 
 
@@ -46,7 +52,7 @@ def as_dict(log: Log) -> dict[str, Any]:
         "states": _by_label(log.states, log.counts.sum(0), log.outcomes.sum(0), log, log.state),
         "counts": log.counts.tolist(),
         "delays": _quantiles(log.delays()[come]),
-        "delays_in": "seconds" if log.dated else "the table's unit",
+        "delays_in": _delays_in(log),
         "delays_in_rounds": _quantiles(log.delays_in_rounds()[log.seen_in_rounds]),
         "dropped": {
             reason: {"count": one.count, f"first_{log.unit}s": list(one.first)}
@@ -58,13 +64,7 @@ def as_dict(log: Log) -> dict[str, Any]:
 
 def as_text(log: Log) -> str:
     found = as_dict(log)
-    size, unit = _unit(found["delays"]["0.5"]) if log.dated else (1.0, "units of time")
-    quantiles = [f"{float(one):.0%}" for one in found["delays"]]
-    times = [f"{value / size:.3g}" for value in found["delays"].values()]
-    rounds = [
-        "none" if value is None else f"{value:,.0f}" for value in found["delays_in_rounds"].values()
-    ]
-    late, after = len(log) - found["outcomes"], int((log.come & ~log.seen_in_rounds).sum())
+    late = len(log) - found["outcomes"]
     lines = [
         f"decisions  {len(log):,} of {log.read:,} rows that were read",
         f"span       {_span(log)}",
@@ -75,9 +75,7 @@ def as_text(log: Log) -> str:
         "",
         *_table(log.names["state"], found["states"]),
         "",
-        "delays of the outcomes that have come (quantiles)",
-        *aligned([["", *quantiles], [f"in {unit}", *times], ["in rounds", *rounds]]),
-        *([f"rounds: without {after:,} that came after the last decision"] if after else []),
+        *(AT_ONCE if log.at_once else _delays(log, found)),
         "",
         f"dropped    {_dropped_in_short(log)}",
         *(f"  {line}" for line in listed(log.dropped, log.unit)),
@@ -85,6 +83,30 @@ def as_text(log: Log) -> str:
         *(f"  {text}" for text in log.warnings),
     ]
     return "\n".join(lines)
+
+
+def _delays(log: Log, found: dict[str, Any]) -> list[str]:
+    size, unit = _unit(found["delays"]["0.5"]) if log.dated else (1.0, "units of time")
+    times = [f"{value / size:.3g}" for value in found["delays"].values()]
+    rounds = [
+        "none" if value is None else f"{value:,.0f}" for value in found["delays_in_rounds"].values()
+    ]
+    after = int((log.come & ~log.seen_in_rounds).sum())
+    return [
+        "delays of the outcomes that have come (quantiles)",
+        *aligned(
+            [
+                ["", *(f"{float(one):.0%}" for one in found["delays"])],
+                *([[f"in {unit}", *times]] if log.timed else []),
+                ["in rounds", *rounds],
+            ]
+        ),
+        *([f"rounds: without {after:,} that came after the last decision"] if after else []),
+    ]
+
+
+def _delays_in(log: Log) -> str:
+    return "seconds" if log.dated else "the table's unit" if log.timed else "rounds"
 
 
 def _by_label(
@@ -116,19 +138,6 @@ def _table(name: str, entries: dict[str, dict[str, Any]]) -> list[str]:
     return [*aligned(rows), *([f"... and {left} more"] if left else [])]
 
 
-def aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(
-            [
-                row[0].ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
-            ]
-        ).rstrip()
-        for row in rows
-    ]
-
-
 def _quantiles(values: np.ndarray) -> dict[str, float | None]:
     if not values.size:
         return dict.fromkeys((f"{one:g}" for one in QUANTILES), None)
@@ -141,6 +150,8 @@ def _unit(seconds: float) -> tuple[float, str]:
 
 
 def _span(log: Log) -> str:
+    if not log.timed:
+        return f"{len(log):,} rounds, in the order of the table"
     first, last, end = (_text(log, one) for one in (log.time[0], log.time[-1], log.end))
     zone = f" ({log.zone})" if log.zone else ""
     return f"{first} to {last}{zone}, outcomes seen until {end}"

@@ -27,7 +27,9 @@ DATE, ZONE, NUMBER = "a date without a time zone", "a date with a time zone", "a
 GUESSES = (  # formats that are named in messages
     "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%d/%m/%Y", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M",
     "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %I:%M %p", "%m/%d/%Y", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M",
-    "%d.%m.%Y", "%d-%b-%Y %H:%M:%S", "%d %b %Y %H:%M", "%d/%b/%Y:%H:%M:%S %z",
+    "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y/%m/%d %H:%M", "%Y/%m/%d %H:%M:%S",
+    "%d-%b-%Y %H:%M:%S", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y %H:%M", "%d %b %Y", "%b-%y", "%b %Y",
+    "%d/%b/%Y:%H:%M:%S %z",
 )  # fmt: skip
 
 
@@ -54,24 +56,24 @@ def as_stamps(column: Any, form: str | None, zone: str | None) -> Stamps:
     if pd.api.types.is_numeric_dtype(series.dtype) and form is None:
         if pd.api.types.is_bool_dtype(series.dtype):
             return Stamps(np.full(len(series), np.nan), {}, ~series.isna().to_numpy(bool), nowhere)
-        return _numbers(as_numbers(series))
+        return of_numbers(as_numbers(series))
     if pd.api.types.is_numeric_dtype(series.dtype):  # such as 20260302
         texts = series.astype("Int64").astype(object).where(series.notna(), None)
         series = texts.map(str, na_action="ignore")
-    if form is None and _are_numbers(series):
-        return _numbers(as_texts(series))
+    if form is None and are_numbers(series):
+        return of_numbers(as_texts(series))
     fast = _all_alike(series, form)
     return _one_by_one(series, form, zone) if fast is None else _placed(
         fast, np.zeros(len(fast), bool), zone)  # fmt: skip
 
 
-def _numbers(found: Any) -> Stamps:
+def of_numbers(found: Any) -> Stamps:
     there = np.flatnonzero(~np.isnan(found.values))
     kinds = {NUMBER: int(there[0])} if there.size else {}
     return Stamps(found.values, kinds, found.unreadable, np.zeros(len(found.values), bool))
 
 
-def _are_numbers(series: Any) -> bool:
+def are_numbers(series: Any) -> bool:
     some = series.dropna().iloc[:TRIED]
     texts = pd.Series([one for one in some if isinstance(one, str)], dtype=object)
     numbers = sum(isinstance(one, Real | Decimal) and not isinstance(one, bool) for one in some)

@@ -7,7 +7,6 @@ Random delays are quantiles of 32 random bits, so each has a largest value that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -143,14 +142,6 @@ class TableDelay(VaryingDelay):
 
     def longest(self) -> int:
         return int(np.max(host(self.delays)))
-
-
-DELAYS: dict[str, Callable[..., Any]] = {  # that a few numbers describe, by name
-    "fixed": FixedDelay,
-    "laplace": LaplaceDelay,
-    "geometric": GeometricDelay,
-    "uniform": UniformDelay,
-}
 
 
 def most_together(law: Any, horizon: int) -> int:

@@ -211,7 +211,7 @@ def test_all_options_of_the_command_reach_the_reader(
     assert cli.main([*words, "--most-dropped", "0.001"]) == 2
     assert "no seen (line 52)" in capsys.readouterr().err
     assert cli.main([*words, "--time-unit", "number"]) == 2
-    assert "time_unit is of numbers, but column 'at' has dates" in capsys.readouterr().err
+    assert "--time-unit is of numbers, but column 'at' has dates" in capsys.readouterr().err
     labelled = [word for word in words if word not in ("--bins", "2,5")]
     assert cli.main([*labelled, "--missing-state", "none"]) == 0
     assert "none" in json.loads(capsys.readouterr().out)["states"]

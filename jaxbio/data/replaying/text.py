@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from jaxbio.data.dropped import rows_of
 from jaxbio.data.replaying.noise import Estimate
-from jaxbio.data.summary import MOST, aligned
+from jaxbio.data.summary import MOST
+from jaxbio.display.text import aligned
 
 if TYPE_CHECKING:
     from jaxbio.data.replaying.result import Replay

@@ -1,0 +1,1 @@
+"""Does the model hold for a log? Tests with effect sizes, in words."""
