@@ -186,8 +186,10 @@ def test_a_fit_waits_as_long_as_rows_were_followed() -> None:
     options: dict[str, Any] = UNTIMED | {"delay": "T", "event": "E", "loss": "E"}
     made = table(T=took, E=event, minute=[float(i) for i in range(40)])
     fit = jb.fit(read(made, **options))
-    by_hand = jb.fit_delays([int(t) for t, e in zip(took, event, strict=True) if e],
-                            [int(t) for t, e in zip(took, event, strict=True) if not e])  # fmt: skip
+    came, waiting = (
+        [int(t) for t, e in zip(took, event, strict=True) if e is kind] for kind in (True, False)
+    )
+    by_hand = jb.fit_delays(came, waiting)
     np.testing.assert_array_equal(fit.delays[0].rounds, by_hand.rounds)
     np.testing.assert_allclose(fit.delays[0].survival, by_hand.survival)
     timed = jb.fit(read(made, **options | {"time": "minute"}))
