@@ -159,3 +159,18 @@ def wrapped(text: str, inches: float, size: float, bold: bool = False) -> list[s
         else:
             lines.append(word)
     return lines
+
+
+def cut_to(label: str, inches: float) -> str:
+    """A label in one line; where there is no room for it, without its middle."""
+    shown = " ".join(label.split())
+    if text_inches(shown) <= inches:
+        return shown
+    kept = len(shown) - 1
+    while kept > 1 and text_inches(_without_middle(shown, kept)) > inches:
+        kept -= 1
+    return _without_middle(shown, kept)
+
+
+def _without_middle(text: str, kept: int) -> str:
+    return f"{text[: (kept + 1) // 2]}…{text[len(text) - kept // 2 :]}"

@@ -16,7 +16,7 @@ from jaxbio.studies.advise.advice import Advice
 from jaxbio.studies.advise.study import advise
 from jaxbio.studies.advise.text import as_text, outcome_as_dict
 from jaxbio.studies.contestants import asked_as
-from jaxbio.studies.families import FAMILY
+from jaxbio.studies.families import FAMILIES, FAMILY, GETS, SIGNATURE
 from jaxbio.studies.paper.experiment import Options
 
 USUAL = {"horizon": Options.horizon, "delay": "50", "family": FAMILY}  # of what no log says
@@ -52,8 +52,8 @@ def add(commands: Any) -> None:
     made.add_argument("--horizon", type=int, help=about)
     laws = f"50, laplace:50,25, ... ({USUAL['delay']})"
     made.add_argument("--delay", help=f"{laws}; of a log: {logs.TEXTS['delay']}")
-    parsing.family(made, advise)
-    made.set_defaults(family=None)
+    own = f"module:function of {SIGNATURE}, {GETS}, that makes an Environment"
+    made.add_argument("--family", help=f"{', '.join(FAMILIES)}, or {own} ({USUAL['family']})")
     made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual ones")
     spent = "to spend, compiling included"
     parsing.option(made, "--seconds", advise, spent, type=float)

@@ -9,7 +9,7 @@ from typing import Any
 import shtab
 
 from jaxbio.data.log import Log
-from jaxbio.studies import logs, parsing, specs
+from jaxbio.studies import logs, outputs, parsing, specs
 from jaxbio.studies.advise.from_log import store_name
 from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.study import advise
@@ -64,6 +64,7 @@ def refuse(options: Any) -> None:
 
 def ask(options: Any, stores: Path) -> LogAdvice:
     """Read, play, and write the page."""
+    outputs.try_file("--report", place(options))
     log = logs.read(options.log, options)
     learners = dict(specs.learner(text) for text in options.learners) if options.learners else None
     found = advise(
@@ -78,16 +79,21 @@ def ask(options: Any, stores: Path) -> LogAdvice:
         progress=not options.quiet,
     )
     assert isinstance(found, LogAdvice)
-    write_report(found, options.report or REPORT, command=options.again, title=options.log.name)
+    write_report(found, place(options), command=options.again, title=options.log.name)
     return found
 
 
+def place(options: Any) -> Path:
+    """Of the page."""
+    return options.report or REPORT
+
+
 def as_text(found: LogAdvice, options: Any) -> str:
-    return f"{found.summary()}\n\nreport: {options.report or REPORT}"
+    return f"{found.summary()}\n\nreport: {place(options)}"
 
 
 def as_dict(found: LogAdvice, options: Any) -> dict[str, Any]:
-    return {**found.to_dict(), "report": str(options.report or REPORT)}
+    return {**found.to_dict(), "report": str(place(options))}
 
 
 def title(found: LogAdvice, options: Any) -> str:

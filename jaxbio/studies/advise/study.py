@@ -28,7 +28,7 @@ def advise(
     states: int | None = None,
     horizon: int | None = None,
     delays: Any = None,
-    family: Any = FAMILY,
+    family: Any = None,
     log: Log | None = None,
     kind: str | None = None,
     window: int | None = None,
@@ -48,8 +48,8 @@ def advise(
       actions, states, horizon, delays: K, S, T and the law of the delays; of a log only the
         horizon can be said (by default as many rounds as it has rows, or as can be played in the
         time: `horizon` of the result says how many).
-      family: "utility", "random", or a function (actions, states, delays) -> Environment of the
-        numbers K and S and the law of the delays.
+      family: "utility" (the default), "random", or a function (actions, states, delays) ->
+        Environment of the numbers K and S and the law of the delays.
       log: of `read_log`, in place of a size and a family. Every game is then played on a problem
         of its own, drawn from what the log leaves possible; the result is a `LogAdvice`, and
         `write_report` makes a page of it.
@@ -75,13 +75,13 @@ def advise(
     rules = Rules(seconds, looks, first, level, seed, store, progress)
     sizes = {"actions": actions, "states": states, "delays": delays}
     if log is not None:
-        _refuse(sizes | {"family": None if family == FAMILY else family}, "log brings its own")
+        _refuse(sizes | {"family": family}, "log brings its own")
         return advise_log(log, horizon, learners, rules, kind=kind, window=window)
     _refuse({"kind": kind, "window": window}, "only a log has a")
     _require(sizes | {"horizon": horizon})
     sized = checks.size("actions", actions, 2), checks.size("states", states, 1)
     rules, horizon = rules.checked(), checks.size("horizon", horizon, 1)
-    problems = Instances(_problems(family, *sized, delays))
+    problems = Instances(_problems(FAMILY if family is None else family, *sized, delays))
     held = hold(problems, learners, horizon, rules, begun=begun)
     return Advice(
         held.outcomes[STATIONARY],

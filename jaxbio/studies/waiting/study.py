@@ -29,7 +29,7 @@ from jaxbio.studies.advise.playing import ROUNDS, SECONDS, checked_learners
 from jaxbio.studies.contestants import everybody
 from jaxbio.studies.waiting import text
 
-SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)  # of conversions, that windows let through
+SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)  # of conversions, within a window
 NAMES = ("StateThompson", "Thompson sampling", "NSD-UCRL2, radius x 0.3", "UCB1, exploration 0.2")
 FEWEST, GAMES = 8, 64
 

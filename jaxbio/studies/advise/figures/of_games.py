@@ -9,13 +9,14 @@ from matplotlib.figure import Figure
 from jaxbio.analysis.intervals import of_mean
 from jaxbio.figures.lines import End, finish_regret, label_ends, panels, room_for, thousands
 from jaxbio.figures.saving import Drawing
-from jaxbio.figures.style import Look, colours, text_inches
+from jaxbio.figures.style import DASHES, Look, colours, cut_to, text_inches
 from jaxbio.studies.advise import log_words
 from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.log_problems import RANDOM
 from jaxbio.studies.advise.problems import STATIONARY
 from jaxbio.studies.contestants import UNIFORM
 
+LABEL = 1.7  # inches of a label that is not a learner's, at most
 LEADERS = 4  # learners with curves of their own
 CLOSE = 4.0  # times the regret of the recommended one: those with more are not seen closer
 
@@ -33,8 +34,8 @@ def close(found: LogAdvice, kind: str) -> list[str]:
     """Those of them that a panel of their own tells apart, and the best of the other group."""
     one, names = found.outcomes[kind], leaders(found, kind)
     most = CLOSE * found.regret(one.named, kind).mean
-    both = (one.worth.with_states, one.worth.without) if one.worth else ()
-    return [name for name in names if name in both or found.regret(name, kind).mean <= most]
+    kept = {one.named, *((one.worth.with_states, one.worth.without) if one.worth else ())}
+    return [name for name in names if name in kept or found.regret(name, kind).mean <= most]
 
 
 def regret(found: LogAdvice) -> Drawing:
@@ -57,8 +58,11 @@ def _regret(found: LogAdvice, look: Look) -> Figure:
     titles = log_words.kinds(found)
     closer = [title if len(titles) > 1 else "The best, closer" for title in titles.values()]
     names = leaders(found, STATIONARY)
-    always = found.always
-    texts = [RANDOM, always, *(name for kind in titles for name in leaders(found, kind))]
+    texts = [
+        RANDOM,
+        cut_to(found.always, LABEL),
+        *(name for kind in titles for name in leaders(found, kind)),
+    ]
     figure, drawn = panels(
         ["With choosing at random", *closer], look,
         heading="What is lost while learning",
@@ -96,11 +100,9 @@ def _panel(
     straight += [(RANDOM, look.theme.muted)] if everybody else []
     for name, colour in straight:
         last = found.span * found.regret(name, kind).mean
-        if everybody or last <= 1.3 * max(end.y for end in ends):
-            axes.plot(
-                [0, found.horizon], [0, last], color=colour, linestyle=(0, (4, 3)), linewidth=1.3
-            )
-            ends.append(End(name, last, colour, (0, (4, 3))))
+        if everybody or last <= 1.3 * max([end.y for end in ends], default=0.0):
+            axes.plot([0, found.horizon], [0, last], color=colour, linestyle=DASHES, linewidth=1.3)
+            ends.append(End(cut_to(name, LABEL), last, colour, DASHES))
     finish_regret(axes, found.horizon)
     axes.set_ylabel(f"missed of {log_words.column(found.log)!r}" if log_words.is_reward(found.log)
                     else f"too many of {log_words.column(found.log)!r}")  # fmt: skip

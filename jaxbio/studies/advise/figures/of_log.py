@@ -11,14 +11,17 @@ from jaxbio.data.fitted import CONVERSIONS, Fit
 from jaxbio.data.log import Log
 from jaxbio.figures.lines import End, label_ends, panels, room_for, thousands
 from jaxbio.figures.saving import Drawing
-from jaxbio.figures.style import LEARNER_COLOURS, SIZE, SPARE_COLOURS, Look, text_inches, wrapped
+from jaxbio.figures.style import LEARNER_COLOURS, SIZE, SPARE_COLOURS, Look, cut_to, text_inches
 from jaxbio.studies.advise.log_words import column
 
 MOST = 20  # actions or states of a picture
 ROOM = 0.62  # inches of a cell that has numbers in it
+CELL = 0.62  # inches that a row of a heat map is high
+SIDE = 0.33  # of the width for labels of rows, at most
+HEAD = 1.4  # inches for labels of columns, at most
 HUE = LEARNER_COLOURS["MetaBIO"]
 BELOW = 0.5  # inches of a panel that are for an axis, which a heat map has not
-LONGEST = 26  # letters of a label
+LABEL = 1.6  # inches of other labels, at most
 
 
 def mapping(fit: Fit) -> Drawing:
@@ -46,34 +49,32 @@ def delays(fit: Fit) -> Drawing:
 
 
 def _mapping(fit: Fit, look: Look) -> Figure:
-    """A heat map: rows are actions, columns states; as many as there is room for, by their rows."""
+    """Rows are actions, columns states; as many as there is room for, those with the most rows."""
     log, table = fit.log, fit.mapping
     rows, columns = _most(log.counts.sum(axis=1)), _most(log.counts.sum(axis=0))
-    names = [f"{_short(log.actions[k])}\n{log.counts[k].sum():,} rows" for k in rows]
-    left = max(text_inches(line) for name in names for line in name.split("\n")) + 0.3
-    width = (look.width if look.narrow else 8.6) - left - 0.3
-    room = width / len(columns)
-    heads = ["\n".join(wrapped(_short(log.states[s]), max(room, 0.8), SIZE - 0.5)) for s in columns]
-    steep = any(text_inches(head) > room for one in heads for head in one.split("\n"))
-    above = max(map(text_inches, heads)) + 0.2 if steep else 0.2 * max(
-        head.count("\n") + 1 for head in heads)  # fmt: skip
+    whole = look.width if look.narrow else 8.6
+    names = [(cut_to(log.actions[k], whole * SIDE), f"{log.counts[k].sum():,} rows") for k in rows]
+    left = max(text_inches(line) for lines in names for line in lines) + 0.3
+    room = (whole - left - 0.3) / len(columns)
+    heads = [cut_to(log.states[s], HEAD) for s in columns]
+    steep = max(map(text_inches, heads)) > room - 0.1
+    above = max(map(text_inches, heads)) + 0.15 if steep else 0.3
     figure, (axes,) = panels(
         [""], look, heading="How often each action is followed by each state",
         note=_left_out(len(rows), log.num_actions, len(columns), log.num_states),
-        left=left, right=0.3, height=above + 0.62 * len(rows) - BELOW,
+        left=left, right=0.3, height=above + CELL * len(rows) - BELOW,
     )  # fmt: skip
     share = table.mean[np.ix_(rows, columns)]
     shades = LinearSegmentedColormap.from_list("", [look.theme.paper, HUE], N=65)
     axes.set_axis_off()
     axes.imshow(share, cmap=shades, vmin=0, vmax=max(share.max(), 0.3), aspect="auto")
     box = axes.get_position()
-    inch = box.height / (above + 0.62 * len(rows) - BELOW)
-    axes.set_position((box.x0, box.y0 - BELOW * inch, box.width, 0.62 * len(rows) * inch))
-    for place, name in enumerate(names):
-        axes.text(-0.55, place, name, ha="right", va="center")
+    inch = box.height / (above + CELL * len(rows) - BELOW)
+    axes.set_position((box.x0, box.y0 - BELOW * inch, box.width, CELL * len(rows) * inch))
+    for place, lines in enumerate(names):
+        axes.text(-0.55, place, "\n".join(lines), ha="right", va="center")
     for place, head in enumerate(heads):
-        axes.text(place, -0.55, head, ha="left" if steep else "center", va="bottom",
-                  size=SIZE - 0.5, rotation=60 if steep else 0)  # fmt: skip
+        axes.text(place, -0.6, head, ha="center", va="bottom", rotation=90 if steep else 0)
     if room >= ROOM:
         _numbers(axes, fit, rows, columns, look)
     return figure
@@ -97,7 +98,7 @@ def _losses(fit: Fit, look: Look) -> Figure:
     """A point with its interval for every state, in the units of the column of the outcome."""
     log = fit.log
     shown = _most(log.counts.sum(axis=0))
-    names = [_short(log.states[s]) for s in shown]
+    names = [cut_to(log.states[s], LABEL) for s in shown]
     notes = [f"{log.counts[:, s].sum():,} rows" for s in shown]
     mean, low, high = (_outcomes(log, part[shown]) for part in fit.losses)
     better = "larger" if "reward" in log.names else "smaller"
@@ -132,7 +133,7 @@ def _delays(fit: Fit, look: Look) -> Figure:
     late = fit.kind == CONVERSIONS
     several = len(fit.delays) > 1
     shown = _most(fit.log.counts.sum(axis=0))[: len(SPARE_COLOURS)] if several else [0]
-    names = [_short(fit.log.states[s]) for s in shown] if several else ["all states"]
+    names = [cut_to(fit.log.states[s], LABEL) for s in shown] if several else ["all states"]
     of = "of those that ever come" if late else "of all outcomes"
     figure, (axes,) = panels(
         [""], look, heading="How late outcomes come",
@@ -177,7 +178,3 @@ def _left_out(rows: int, actions: int, columns: int, states: int) -> str:
     sizes = ((rows, actions, "actions"), (columns, states, "states"))
     left = [f"{every - shown} {what}" for shown, every, what in sizes if shown < every]
     return f"{said} Not shown, with fewer rows: {' and '.join(left)}." if left else said
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"

@@ -80,7 +80,8 @@ def _log(found: LogAdvice) -> list[str]:
     kind = (
         "Only events arrive in this log: that an outcome did not come is known only when a waiting "
         "window ends." if found.fit.kind == CONVERSIONS else
-        "Every decision has an outcome; some had not come when the log ended."
+        "Every decision has an outcome"
+        + ("." if come == len(log) else "; some had not come when the log ended.")
     )  # fmt: skip
     dropped = sum(one.count for one in log.dropped.values())
     rows = [
