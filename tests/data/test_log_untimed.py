@@ -179,6 +179,24 @@ def test_time_to_event_or_censoring(time: str | None) -> None:
 
 
 @QUIETLY
+def test_a_fit_waits_as_long_as_rows_were_followed() -> None:
+    """The end of the log is another: the last row was followed for 90 rounds, the first for 3."""
+    took = [3.0, *[float(i % 7 + 1) for i in range(1, 39)], 90.0]
+    event = [i % 3 == 1 for i in range(40)]
+    options: dict[str, Any] = UNTIMED | {"delay": "T", "event": "E", "loss": "E"}
+    made = table(T=took, E=event, minute=[float(i) for i in range(40)])
+    fit = jb.fit(read(made, **options))
+    came, waiting = (
+        [int(t) for t, e in zip(took, event, strict=True) if e is kind] for kind in (True, False)
+    )
+    by_hand = jb.fit_delays(came, waiting)
+    np.testing.assert_array_equal(fit.delays[0].rounds, by_hand.rounds)
+    np.testing.assert_allclose(fit.delays[0].survival, by_hand.survival)
+    timed = jb.fit(read(made, **options | {"time": "minute"}))
+    np.testing.assert_allclose(timed.delays[0].survival, by_hand.survival)
+
+
+@QUIETLY
 def test_events_with_arrivals_and_an_end() -> None:
     made = table(
         E=[i % 4 == 0 for i in range(40)],
