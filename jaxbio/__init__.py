@@ -3,7 +3,7 @@
 from jaxbio.cli import starting  # noqa: F401  to be first, see there
 
 # isort: split
-from jaxbio import theory
+from jaxbio import plot, theory
 from jaxbio.analysis.compare import compare, compare_points
 from jaxbio.analysis.comparison import Comparison, Row
 from jaxbio.analysis.tune import tune
@@ -19,6 +19,7 @@ from jaxbio.data.fitting import fit
 from jaxbio.data.holding.check import Check, ModelChecks
 from jaxbio.data.holding.model import check_model
 from jaxbio.data.log import Log
+from jaxbio.data.playing import play_log
 from jaxbio.data.reading import LogWarning, read_log
 from jaxbio.engine.rollout import Record, rollout, trajectory
 from jaxbio.engine.round import Round
@@ -32,16 +33,24 @@ from jaxbio.environment.delays import (
 )
 from jaxbio.environment.empirical import EmpiricalDelay
 from jaxbio.environment.environment import Environment, sample_world
-from jaxbio.environment.instances import environment_names, make_environment
+from jaxbio.environment.heavy_tails import LogNormalDelay, ParetoDelay
+from jaxbio.environment.instances import (
+    environment_names,
+    make_environment,
+    register_environment,
+)
 from jaxbio.environment.losses import (
     BernoulliLosses,
     BetaLosses,
     BlockBernoulliLosses,
     ConstantLosses,
+    EventLosses,
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+from jaxbio.environment.negative_binomial import NegativeBinomialDelay
 from jaxbio.environment.windowed import WindowedDelay
+from jaxbio.figures.accessor import SweepAccessor
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
@@ -51,13 +60,17 @@ from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.nsd import NSDUCRL2
 from jaxbio.learners.qpmd import QPMD
-from jaxbio.learners.registry import learner_names, make_learner
+from jaxbio.learners.registry import learner_names, make_learner, register_learner
 from jaxbio.learners.restarting import Restarting
 from jaxbio.learners.state_thompson import StateThompson
 from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
+from jaxbio.serving.agent import Agent
+from jaxbio.serving.tickets import TicketError
+from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.study import advise
+from jaxbio.studies.advise.writing import write_report
 from jaxbio.studies.beyond.study import play_beyond
 from jaxbio.studies.contest.study import contest
 from jaxbio.studies.guarantees.study import check_guarantees
@@ -66,6 +79,7 @@ from jaxbio.studies.phase.tuned import worth_diagram
 from jaxbio.studies.rates.study import measure_rates
 from jaxbio.studies.regimes.study import play_regimes
 from jaxbio.studies.violations.study import violations
+from jaxbio.studies.waiting.study import Waiting, worth_of_waiting
 from jaxbio.sweeps.result import Result
 from jaxbio.sweeps.simulate import simulate
 from jaxbio.sweeps.sweep import plan_sweep, sweep
@@ -78,6 +92,7 @@ __all__ = [
     "NSDUCRL2",
     "QPMD",
     "UCB1",
+    "Agent",
     "AlternatingMapping",
     "Arrivals",
     "BernoulliLosses",
@@ -91,6 +106,7 @@ __all__ = [
     "Dropped",
     "EmpiricalDelay",
     "Environment",
+    "EventLosses",
     "Exp3",
     "Fit",
     "FixedDelay",
@@ -102,10 +118,14 @@ __all__ = [
     "LaplaceDelay",
     "Learner",
     "Log",
+    "LogAdvice",
+    "LogNormalDelay",
     "LogWarning",
     "MetaAdaBIO",
     "MetaBIO",
     "ModelChecks",
+    "NegativeBinomialDelay",
+    "ParetoDelay",
     "Play",
     "Record",
     "Restarting",
@@ -116,14 +136,17 @@ __all__ = [
     "StateThompson",
     "StochasticMapping",
     "SuccessiveElimination",
+    "SweepAccessor",
     "Table",
     "TableDelay",
     "TableLosses",
     "TableMapping",
     "ThompsonSampling",
+    "TicketError",
     "TsallisINF",
     "Tuned",
     "UniformDelay",
+    "Waiting",
     "WindowedDelay",
     "__version__",
     "advise",
@@ -144,9 +167,13 @@ __all__ = [
     "phase_diagram",
     "plan_sweep",
     "play_beyond",
+    "play_log",
     "play_regimes",
+    "plot",
     "pytree",
     "read_log",
+    "register_environment",
+    "register_learner",
     "ring_sizes",
     "rollout",
     "sample_world",
@@ -159,4 +186,6 @@ __all__ = [
     "tune",
     "violations",
     "worth_diagram",
+    "worth_of_waiting",
+    "write_report",
 ]

@@ -26,7 +26,7 @@ OWN = ("environment", "axes")  # arguments of `sweep` that are made here
 
 
 def sweep_windows(
-    env: Environment,
+    env: Environment | Sequence[Environment],
     learners: Any,
     windows: Sequence[int],
     *,
@@ -40,36 +40,47 @@ def sweep_windows(
     Regret counts the true losses in all of them (see `WindowedDelay`), so it can be compared.
 
     Args:
-      env: the problem; its delays are those of conversions.
+      env: the problem; its delays are those of conversions. Or several, as draws of a posterior:
+        then each is played in worlds of its own, the dimension "world" of the result counts them,
+        and means over it are means over draws and runs together.
       learners, horizon, seed: as in `sweep`.
       windows: for how many rounds an outcome is waited for, increasing.
       absent: the loss of a round in which nothing happens.
       options: of `sweep`.
     Returns:
       The Dataset of the sweep, with a dimension "window", and in_time [window, state]: the share of
-      conversions that come within the window, counted in the first rounds of run 0; NaN where a
-      state has none. It counts at most 50,000 rounds, and fewer where they take more than 1 GB.
+      conversions that come within the window, counted in the first rounds of run 0 (of each
+      problem); NaN where a state has none. It counts at most 50,000 rounds of all problems
+      together, and fewer where they take more than 1 GB.
     """
-    check_environment(env)
-    if isinstance(env.delays, WindowedDelay):
-        raise ValueError(
-            "env must have the delays of conversions, but they have a window already: "
-            "give the law in it (env.delays.law)"
-        )
+    envs: list[Any] = list(env) if isinstance(env, Sequence) and env else [env]
+    several = envs[0] is not env
+    for one in envs:
+        check_environment(one)
+        if isinstance(one.delays, WindowedDelay):
+            raise ValueError(
+                "env must have the delays of conversions, but they have a window already: "
+                "give the law in it (env.delays.law)"
+            )
     for name in OWN:
         if name in options:
             raise TypeError(f"sweep_windows has no option {name!r}: it sweeps windows of env")
     windows = checks.increasing("windows", windows, 0)
     horizon = checks.size("horizon", horizon, 1)
 
-    def problem(window: int) -> Environment:
-        return dataclasses.replace(env, delays=WindowedDelay(env.delays, window, absent))
+    def problem(window: int, world: int = 0) -> Environment:
+        one = envs[world]
+        return dataclasses.replace(one, delays=WindowedDelay(one.delays, window, absent))
 
     problem(windows[0])  # its complaints first
-    axes = {"window": windows}
+    axes: dict[str, list[int]] = {"window": windows}
+    made: Any = lambda window: problem(window)  # noqa: E731
+    if several:
+        axes["world"], made = list(range(len(envs))), problem
     # Before the sweep, which may take hours: whatever is wrong with it is said at once.
-    found = _in_time(env, windows, min(horizon, _rounds_that_fit(env)), absent, seed)
-    data = sweep(problem, learners, axes, horizon=horizon, seed=seed, **options)
+    rounds = max(1, min(horizon, _rounds_that_fit(envs[0])) // len(envs))
+    found = _in_time(envs, windows, rounds, absent, seed)
+    data = sweep(made, learners, axes, horizon=horizon, seed=seed, **options)
     return data.assign(in_time=(("window", "state"), found))
 
 
@@ -79,13 +90,15 @@ def _rounds_that_fit(env: Environment) -> int:
 
 
 def _in_time(
-    env: Environment, windows: list[int], rounds: int, absent: float, seed: Any
+    envs: list[Environment], windows: list[int], rounds: int, absent: float, seed: Any
 ) -> np.ndarray:
-    """[windows, S]."""
-    world = sample_world(env, seed, 0, rounds)
-    delays = np.broadcast_to(world["delays"].reshape(rounds, -1), world["losses"].shape)
-    comes = world["losses"] != world["losses"].dtype.type(absent)
-    inside = np.stack([np.sum(comes & (delays <= window), axis=0) for window in windows])
-    every = comes.sum(axis=0)
+    """[windows, S]; rounds: of each problem."""
+    inside, every = np.zeros(()), np.zeros(())
+    for run, env in enumerate(envs):
+        world = sample_world(env, seed, run, rounds)
+        delays = np.broadcast_to(world["delays"].reshape(rounds, -1), world["losses"].shape)
+        comes = world["losses"] != world["losses"].dtype.type(absent)
+        own = [np.sum(comes & (delays <= window), axis=0) for window in windows]
+        inside, every = inside + np.stack(own), every + comes.sum(axis=0)
     shares = np.where(every > 0, inside / np.maximum(every, 1), np.nan)
-    return shares[:, : env.num_states]
+    return shares[:, : envs[0].num_states]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,20 @@ from scipy import stats
 
 from jaxbio import checks
 from jaxbio.checks import memory
+from jaxbio.data.survival import curve
+from jaxbio.environment.alias import LONGEST
 from jaxbio.environment.delays import NEVER
-from jaxbio.environment.empirical import LONGEST, EmpiricalDelay
+from jaxbio.environment.empirical import EmpiricalDelay
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DelayFit:
     """The distribution of delays that a log tells of, up to the longest delay that it has.
 
     rounds: int [points], the different delays after which outcomes came. survival: [points], the
     share of outcomes that takes longer (or never comes); low, high: [points], its interval at
-    `level`, for each point alone. came, waiting: numbers of outcomes.
+    `level`, for each point alone. events: int64 [points], how many came then; risk: int64 [points],
+    how many had been waited for as long. came, waiting: numbers of outcomes.
 
     never: the share that never comes; never_low, never_high: its interval at `level`. This is where
     the survival curve ends, and right only if what has not come after the longest delay of the log
@@ -44,6 +47,8 @@ class DelayFit:
     survival: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    events: np.ndarray
+    risk: np.ndarray
     level: float
     came: int
     waiting: int
@@ -62,18 +67,34 @@ class DelayFit:
     def never_high(self) -> float:
         return float(self.high[-1])
 
+    def __repr__(self) -> str:
+        never = f"never {self.never:.3g} ({self.never_low:.3g} to {self.never_high:.3g})"
+        return (
+            f"DelayFit({self.came:,} came after {self.rounds[0]:,} to {self.rounds[-1]:,} rounds, "
+            f"{self.waiting:,} wait, {never})"
+        )
+
     def survival_at(self, rounds: Any) -> np.ndarray:
         """The share that takes longer than so many rounds."""
         return _survival_at(rounds, self.rounds, self.survival)
 
-    def law(self, *, conversions: bool = False) -> EmpiricalDelay:
+    def law(self, *, conversions: bool = False, later: float = 0.0) -> EmpiricalDelay:
         """For simulation: every loss comes with these delays, or never.
 
         conversions: of those that come, for a `WindowedDelay`, where the loss says whether anything
         comes at all: theta is then `never` (with absent=1.0), or 1 - `never` (with absent=0.0).
+        later: of conversions, the share that takes longer than the longest delay here.
         """
-        checks.boolean("conversions", conversions)
-        return EmpiricalDelay.from_survival(_curves([self], conversions)[0])
+        return EmpiricalDelay.from_survival(_curves([self], conversions, [later])[0])
+
+    def drawn(self, generator: np.random.Generator) -> DelayFit:
+        """The same with `survival` drawn from its posterior: the share of those still waited for
+        that comes after a delay, n of m, is drawn from Beta(n, m - n). If nothing waits this is the
+        Bayesian bootstrap. Intervals stay as they are.
+        """
+        left = self.risk - self.events
+        stay = generator.beta(np.maximum(left, 1), self.events)
+        return replace(self, survival=np.cumprod(np.where(left > 0, stay, 0.0)))
 
 
 def fit_delays(came: Any, waiting: Any = (), *, level: float = 0.95) -> DelayFit:
@@ -97,7 +118,7 @@ def fit_delays(came: Any, waiting: Any = (), *, level: float = 0.95) -> DelayFit
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of a survival of 0, see below
         ends = found.confidence_interval(level, method="log-log")
-    at = np.unique(came)
+    at, events, risk = curve(came, waiting)
     place = np.searchsorted(found.quantiles, at)
     survival = found.probabilities[place]
     low, high = (side.probabilities[place] for side in (ends.low, ends.high))
@@ -107,24 +128,44 @@ def fit_delays(came: Any, waiting: Any = (), *, level: float = 0.95) -> DelayFit
     beyond = int(np.sum(waiting > at[-1]))
     coming = float(np.sum(1 - survival[-1] / _survival_at(waiting, at, survival)))
     return DelayFit(
-        at, survival, low, high, level, len(came), len(waiting), beyond, expected=coming
+        at,
+        survival,
+        low,
+        high,
+        events,
+        risk,
+        level,
+        len(came),
+        len(waiting),
+        beyond,
+        expected=coming,
     )
 
 
-def law_by_state(fits: Sequence[DelayFit], *, conversions: bool = False) -> EmpiricalDelay:
-    """One law per state, from a fit for each; conversions: as in `DelayFit.law`."""
-    checks.boolean("conversions", conversions)
+def law_by_state(
+    fits: Sequence[DelayFit], *, conversions: bool = False, later: Any = 0.0
+) -> EmpiricalDelay:
+    """One law per state, from a fit for each; conversions: as in `DelayFit.law`; later: too, or one
+    share per state.
+    """
     fits = checks.several("fits", fits, "DelayFits")
     for fit in fits:
         if not isinstance(fit, DelayFit):
             raise TypeError(f"fits must be DelayFits, but got {checks.shown(fit)}")
     if not fits:
         raise ValueError("fits must have at least one DelayFit, but got []")
-    return EmpiricalDelay.from_survival(_curves(fits, conversions))
+    shares = [later] * len(fits) if checks.is_single(later) else later
+    return EmpiricalDelay.from_survival(_curves(fits, conversions, shares))
 
 
-def _curves(fits: Sequence[DelayFit], conversions: bool) -> np.ndarray:
+def _curves(fits: Sequence[DelayFit], conversions: bool, later: Sequence[Any]) -> np.ndarray:
     """[fits, d_max + 1]: the survival of every fit at 0, 1, ...; or of what comes."""
+    checks.boolean("conversions", conversions)
+    after = checks.unit_interval("later", later, 1, "[S]")
+    if after.shape != (len(fits),):
+        raise ValueError(f"later must have shape ({len(fits)},), but its shape is {after.shape}")
+    if after.any() and not conversions:
+        raise ValueError("later is of conversions only: give conversions=True, or leave it out")
     longest = max(int(fit.rounds[-1]) for fit in fits)
     if longest > LONGEST:
         raise ValueError(
@@ -141,7 +182,8 @@ def _curves(fits: Sequence[DelayFit], conversions: bool) -> np.ndarray:
     if not conversions:
         return curves
     never = np.array([[fit.never] for fit in fits])
-    return np.maximum(curves - never, 0) / (1 - never)
+    coming = np.maximum(curves - never, 0) / (1 - never)
+    return after[:, None] + (1 - after[:, None]) * coming
 
 
 def _survival_at(rounds: Any, at: np.ndarray, survival: np.ndarray) -> np.ndarray:

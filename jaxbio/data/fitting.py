@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from jaxbio import checks
-from jaxbio.data import curing, waits
-from jaxbio.data.alike import own_delays
+from jaxbio.data import curing, mean_losses, waits
 from jaxbio.data.betas import Posterior
-from jaxbio.data.delays import DelayFit, fit_delays
-from jaxbio.data.fitted import Fit
-from jaxbio.data.kinds import CONVERSIONS, KINDS, OUTCOMES, kind_of
+from jaxbio.data.delays import fit_delays
+from jaxbio.data.fitted import Fit, Law
+from jaxbio.data.groups import Group, groups, joined
+from jaxbio.data.kinds import KINDS, OUTCOMES, absent_loss, kind_of
 from jaxbio.data.log import Log
 from jaxbio.data.survival import curve
 from jaxbio.data.waits import Waits
@@ -29,132 +27,98 @@ def fit(
     *,
     width: int = 1,
 ) -> Fit:
-    """The problem that a log comes from: P, theta and delays, with intervals."""
+    """The problem that a log comes from: mapping, mean losses and delays, with intervals.
+
+    It supposes that the model holds: rows of an action are alike, the loss depends on the state
+    and not on the action, and when an outcome comes does not depend on when its decision was made.
+
+    Args:
+      log: of `read_log`.
+      kind: "outcomes", if every decision has an outcome some time, of which some have not come yet.
+        "conversions", if only events are seen, and nothing says that a row will have none. None
+        finds it out: conversions, if there are rows without an outcome and the table gives them a
+        loss that no outcome has.
+      window: for how many rounds conversions are waited for in `Fit.environment`. None takes as
+        many as 95 % of those conversions need that the log has seen.
+      level: of the intervals.
+      width: how many decisions make a round. With 100 the environment is that of a log of which
+        every hundredth decision is kept: delays have a hundredth of the rounds.
+
+    A mapping's row has the Dirichlet posterior of the action's rows and one row more, which is
+    spread over states as all rows of the log are: a state that an action never had gets the share
+    that it has in all rows, divided by the action's rows and one. A mean loss has the Beta
+    posterior of the state's outcomes and one more, which is like all outcomes (see `Fit.losses`).
+    Intervals hold whatever that one row says.
+    """
     if not isinstance(log, Log):
         raise TypeError(f"log must be a Log, which read_log makes, but got {checks.shown(log)}")
     kind = kind_of(log) if kind is None else str(checks.choice("kind", kind, KINDS))
     level = checks.number("level", level, 0, 1, open_low=True, open_high=True)
-    width = checks.size("width", width, 1)
-    event, absent = _two_losses(log) if kind == CONVERSIONS else (1.0, 0.0)
+    width = checks.size("width", width, 1, NEVER)
     if kind == OUTCOMES and window is not None:
         raise ValueError(
-            f"window is for a log of conversions, but this one has outcomes of every round: leave "
-            f"it out, but got {checks.shown(window)}"
+            "window is for a log of conversions, but in this one every decision has an outcome "
+            f"some time (kind='outcomes'): leave it out, but got {checks.shown(window)}"
         )
-    rows = waits.rows_by_state(log, log.come)
-    taken = log.delays()
-    common = curve(taken[log.come], taken[~log.come])
-    age = _ages(log)
-    own = own_delays(log.state, taken, log.come, age, common, log.num_states)
-    if kind == CONVERSIONS:
-        values, concentration = _conversions(rows, taken, own, float(log.come.mean())), None
-    else:
-        values, concentration = _outcomes(log, rows, taken), _concentration(log)
-    delays = _delays(log, own, width, level)
-    if kind == CONVERSIONS:
-        window = usual_window(delays[0]) if window is None else checks.integer(
-            "window", window, 0, NEVER)  # fmt: skip
-    each = tuple(delays[1:]) if own.any() else (delays[0],)
-    return Fit(
-        log, kind, level, width, window, each, _mapping(log), values, event, absent, concentration
-    )
+    if window is not None:
+        window = checks.size("window", window, 0, NEVER)
+    rows, taken, age = waits.by_state(log), log.delays(), waits.ages(log)
+    states = [Waits(taken[come], taken[waiting], age[come]) for come, waiting in rows]
+    alike, rounds = groups(log, states), _in_rounds(log, width)
+    if kind == OUTCOMES:
+        laws = _laws(log, alike, rounds, level, np.zeros(len(alike)))
+        values = mean_losses.of_outcomes(log, rows, taken)
+        concentration = mean_losses.concentration_of(log)
+        return Fit(log, kind, level, width, None, laws, values, concentration)
+    absent = absent_loss(log)
+    shares, unseen = _conversions(states, alike, float(log.come.mean()))
+    laws = _laws(log, alike, rounds, level, unseen)
+    most, gains = mean_losses.of_events(log, rows, absent)
+    window = _usual_window(*rounds) if window is None else window
+    return Fit(log, kind, level, width, window, laws, shares, None, absent, most, gains)
 
 
-def usual_window(delays: DelayFit) -> int:
-    """In how many rounds 95 % of the conversions come."""
-    left = (delays.survival - delays.never) / (1 - delays.never)
-    return int(delays.rounds[np.argmax(left <= 1 - IN_TIME + 1e-12)])
-
-
-def _two_losses(log: Log) -> tuple[float, float]:
-    """Of a conversion, and of a row without one."""
-    losses = log.loss[log.come]
-    if losses.min() != losses.max() or losses[0] not in (0.0, 1.0):
+def _in_rounds(log: Log, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """int64 [rows], bool [rows]: as `waits.in_rounds`."""
+    rounds, come = waits.in_rounds(log, width)
+    if not come.any():
         raise ValueError(
-            "kind 'conversions' needs a log in which every loss that has come is the same, 0 or 1, "
-            f"but they are from {losses.min():g} to {losses.max():g}"
+            "how many rounds outcomes take cannot be told: none came by the last decision, and all "
+            f"decisions were made at the same time (column {log.names.get('time')!r})"
         )
-    return float(losses[0]), 1 - float(losses[0])
+    return rounds, come
 
 
-def _ages(log: Log) -> np.ndarray:
-    """float64 [rows]: from the decision to the end of the log, as `Log.delays` counts."""
-    age = log.end - log.time
-    return age / np.timedelta64(1, "s") if log.dated else age
-
-
-def _mapping(log: Log) -> np.ndarray:
-    """[K, S]: a Dirichlet posterior per action."""
-    return log.counts + log.counts.sum(axis=0) / len(log)
-
-
-def _outcomes(log: Log, rows: list[tuple[np.ndarray, np.ndarray]], taken: np.ndarray) -> Posterior:
-    """[S]: of mean losses."""
-    every = log.loss[log.come]
+def _laws(
+    log: Log, alike: list[Group], rounds: tuple[np.ndarray, np.ndarray], level: float,
+    unseen: np.ndarray,
+) -> tuple[Law, ...]:  # fmt: skip
+    """Of each group the delays in rounds."""
+    waited, come = rounds
     found = []
-    for came, waiting in rows:
-        losses = log.loss[came]
-        weights = np.ones(len(came))
-        if len(waiting) and len(came):
-            weights = curve(taken[came], taken[waiting]).weights(taken[came])
-        total = max(weights.sum(), 1e-300)
-        count = total**2 / max((weights**2).sum(), 1e-300)
-        found.append((count if len(came) else 0.0, weights @ losses / total,
-                      weights @ losses**2 / total))  # fmt: skip
-    count, mean, square = np.array(found).T
-    return Posterior.of_values(count, mean, square, (every.mean(), (every**2).mean()))
-
-
-def _concentration(log: Log) -> float | None:
-    """Of Beta losses with the spread of those in the log; None where they are 0 and 1, infinite
-    where there is no spread.
-    """
-    come = log.come
-    losses, state = log.loss[come], log.state[come]
-    if ((losses == 0) | (losses == 1)).all():
-        return None
-    count = np.bincount(state, minlength=log.num_states)
-    mean = np.bincount(state, losses, log.num_states) / np.maximum(count, 1)
-    spread = ((losses - mean[state]) ** 2).sum() / max(len(losses) - (count > 0).sum(), 1)
-    most = (count * mean * (1 - mean)).sum() / len(losses)
-    return np.inf if spread < 1e-12 else max(most / spread - 1, 1e-3)
+    for group, share in zip(alike, unseen, strict=True):
+        rows = np.isin(log.state, group.source) if len(alike) > 1 else slice(None)
+        own, came = waited[rows], come[rows]
+        delays = fit_delays(own[came], own[~came & (own >= 0)], level=level)
+        found.append(Law(*group, delays, float(share)))
+    return tuple(found)
 
 
 def _conversions(
-    rows: list[tuple[np.ndarray, np.ndarray]], taken: np.ndarray, own: np.ndarray, guess: float
-) -> Posterior:
-    """[S]: of the share that ever converts."""
-    states = [Waits(taken[came], taken[waiting]) for came, waiting in rows]
-    parts: list[Any] = [None] * len(states)
-    shared = np.flatnonzero(~own)
-    if shared.size:
-        both = Waits(*(np.concatenate([states[s][i] for s in shared]) for i in range(2)))
-        if not len(both.came):
-            both = Waits(*(np.concatenate([one[i] for one in states]) for i in range(2)))
-        law = curing.steps(both)
-        for s in shared:
-            parts[s] = curing.share(states[s], law, guess)
-    for s in np.flatnonzero(own):
-        parts[s] = curing.share(states[s], curing.steps(states[s]), guess)
-    return curing.posterior(np.array(parts), guess)
+    states: list[Waits], alike: list[Group], guess: float
+) -> tuple[Posterior, np.ndarray]:
+    """[S]: of the share that ever converts; [groups]: the share of conversions that take longer
+    than the log is long. guess: the share of all rows that have converted.
+    """
+    laws = [curing.law(joined([states[s] for s in group.source])) for group in alike]
+    place = np.zeros(len(states), int)
+    for i, group in enumerate(alike):
+        place[group.states] = i
+    shares = curing.posterior(states, [laws[i] for i in place], guess)
+    return shares, np.array([law.unseen for law in laws])
 
 
-def _delays(log: Log, own: np.ndarray, width: int, level: float) -> list[DelayFit]:
-    """In rounds: of all states together, and, where some have their own, of each."""
-    rounds, come = waits.in_rounds(log, width)
-    known = rounds >= 0
-    if not (come & known).any():
-        raise ValueError(
-            "delays in rounds are not known, as no outcome came by the last decision and all "
-            "decisions have the same time"
-        )
-    common = fit_delays(rounds[come], rounds[~come & known], level=level)
-    if not own.any():
-        return [common]
-    each = []
-    for s, (came, waiting) in enumerate(waits.rows_by_state(log, come)):
-        if own[s]:
-            each.append(fit_delays(rounds[came], rounds[waiting][known[waiting]], level=level))
-        else:
-            each.append(common)
-    return [common, *each]
+def _usual_window(waited: np.ndarray, come: np.ndarray) -> int:
+    """In how many rounds 95 % of the conversions come that the log has seen."""
+    found = curve(waited[come], waited[~come])
+    return int(found.at[np.searchsorted(found.came_by(found.at), IN_TIME)])

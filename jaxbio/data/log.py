@@ -31,6 +31,7 @@ class Log:
     followed: until when; None where all of them were followed until the end. See `until`.
     absent: the loss that the table gives to outcomes that have not come, as the one of "not bought"
     is; the most frequent one if it gives several, NaN if it gives none.
+    bounds: of the column of losses or rewards, in its own units.
     row: int64 [rows], where each row is in the table, as `unit` counts: the "line" of a file, the
     header being line 1, or the "row" of a table, from 0.
     edges: float64 [S - 1], where states are intervals of a number: state i is below edges[i] and
@@ -58,6 +59,7 @@ class Log:
     dropped: Mapping[str, Dropped]
     warnings: tuple[str, ...]
     watched: np.ndarray | None = None
+    bounds: tuple[float, float] = (0.0, 1.0)
 
     def __len__(self) -> int:
         return len(self.action)

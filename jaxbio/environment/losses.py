@@ -11,13 +11,14 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxbio import checks, rng
 from jaxbio.core import Array
 from jaxbio.environment.padding import pad_states
 from jaxbio.ops import select
-from jaxbio.trees import float_dtype, library_of, pytree, set_field, static
+from jaxbio.trees import derived, float_dtype, library_of, pytree, set_field, static
 
 # Of a concentration. Beyond them a Beta variable is a coin, or its mean, to many more digits than
 # floats have, and its parameters would underflow or overflow.
@@ -121,6 +122,44 @@ class ConstantLosses(StationaryLosses):
     def loss(self, key: Array, t: Array, state: Array, u: Array) -> Array:
         """l_t(state)."""
         return select(self.theta, state)
+
+
+@pytree
+class EventLosses(StationaryLosses):
+    """l_t(s) = value[s] with probability share[s], as when somebody buys; otherwise absent.
+
+    share: [S]; value: [S], or one number; absent: a number in [0, 1]. One uniform per round drives
+    all states. theta: [S], the means.
+    """
+
+    share: Any
+    value: Any
+    absent: Any = 1.0
+    theta: Any = derived()
+
+    def __post_init__(self) -> None:
+        share = checks.unit_interval("share", self.share, 1, "[S]")
+        if checks.is_single(self.value):
+            value = np.full(share.shape, checks.number("value", self.value, 0, 1))
+        else:
+            value = checks.unit_interval("value", self.value, 1, "[S]")
+        if value.shape != share.shape:
+            raise ValueError(f"value must have shape {share.shape}, but its shape is {value.shape}")
+        absent = checks.number("absent", self.absent, 0, 1)
+        set_field(self, "share", share)
+        set_field(self, "value", value)
+        set_field(self, "absent", absent)
+        set_field(self, "theta", absent + share * (value - absent))
+
+    def padded(self, slots: int) -> EventLosses:
+        """The same losses with `slots` states; the added ones are never visited."""
+        share, value = pad_states(self.share, slots), pad_states(self.value, slots)
+        return dataclasses.replace(self, share=share, value=value)
+
+    def loss(self, key: Array, t: Array, state: Array, u: Array) -> Array:
+        """l_t(state)."""
+        found = jnp.where(u < select(self.share, state), select(self.value, state), self.absent)
+        return found.astype(float_dtype())
 
 
 @pytree

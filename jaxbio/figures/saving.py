@@ -6,6 +6,7 @@ little more than half the time on two cores.
 
 from __future__ import annotations
 
+import io
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -20,8 +21,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from PIL import Image
-from tqdm.auto import tqdm
 
+from jaxbio.display.bars import tqdm
 from jaxbio.figures.style import DPI, THEMES, Look, style
 from jaxbio.storage import atomic
 
@@ -120,7 +121,7 @@ def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png", "pdf")) -> l
     for kind in kinds:
         path = stem.with_name(f"{stem.name}.{kind}")
         if kind == "png":
-            _save_png(figure, path)
+            atomic.write(path, as_png(figure))
         else:
             with rc_context({"pdf.fonttype": 42}), atomic.aside(path) as scratch:
                 figure.savefig(scratch, format=kind, metadata={"CreationDate": None})
@@ -138,9 +139,9 @@ def save_as(figure: Figure, path: Path) -> None:
         figure.savefig(scratch, format=path.suffix[1:], dpi=DPI)
 
 
-def _save_png(figure: Figure, path: Path) -> None:
-    """256 colours are enough for lines and letters, and take a third of the space; a figure whose
-    colours are numbers keeps them all.
+def as_png(figure: Figure) -> bytes:
+    """The bytes of a file. 256 colours are enough for lines and letters, and take a third of the
+    space; a figure whose colours are numbers keeps them all.
     """
     figure.set_dpi(DPI)
     canvas = FigureCanvasAgg(figure)
@@ -152,8 +153,9 @@ def _save_png(figure: Figure, path: Path) -> None:
         palette, indices = _few_colours(pixels)
         image = Image.fromarray(indices, "P")
         image.putpalette(palette.tobytes())
-    with atomic.aside(path) as scratch:
-        image.save(scratch, format="PNG", dpi=(DPI, DPI))
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG", dpi=(DPI, DPI))
+    return buffer.getvalue()
 
 
 def _colours_are_numbers(figure: Figure) -> bool:

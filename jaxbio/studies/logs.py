@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,13 +39,17 @@ TEXTS = {
 }
 
 
-def add_columns(made: argparse.ArgumentParser) -> None:
-    """What `read` needs, but for the file."""
+def add_columns(
+    parser: argparse.ArgumentParser, *, required: bool = True, known: Sequence[str] = ()
+) -> None:
+    """What `read` needs, but for the file. required: of the command; known: options that it has."""
+    made = parser.add_argument_group("columns of the log, and how they are read")
     about = "of the decision; without it rows are rounds, in the order of the table"
     made.add_argument("--time", metavar="COLUMN", help=about)
     for name, about in SEVERAL.items():
         about = f"{about}; of several columns, with commas between them, labels are joined"
-        made.add_argument(f"--{name}", required=True, type=_names, metavar="COLUMN", help=about)
+        given: dict[str, Any] = {"required": required, "type": _names, "metavar": "COLUMN"}
+        made.add_argument(f"--{name}", help=about, **given)
     for name, about in COLUMNS.items():
         made.add_argument(f"--{name}", metavar="COLUMN", help=about)
     parsing.option(made, "--low", read_log, "of the loss or reward", type=float)
@@ -55,10 +60,14 @@ def add_columns(made: argparse.ArgumentParser) -> None:
     made.add_argument("--values", type=_values, metavar="LABEL=NUMBER", help=about)
     about = "decisions in a unit of --delay, such as 500 in a day, where there is no --time"
     parsing.option(made, "--rate", read_log, about, type=float)
-    about = "states from a number: how many, with as many rows each, or edges as in 10,20,30"
-    made.add_argument("--bins", type=_bins, help=about)
+    about = (
+        "states from a number: how many, with as many rows each, or edges as in 10,20,30; of "
+        "several columns COLUMN=5, or COLUMN=10,20,30, once for each that is a number"
+    )
+    made.add_argument("--bins", type=_bins, action="append", help=about)
     for name, about in TEXTS.items():
-        parsing.option(made, f"--{name}", read_log, about)
+        if name not in known:
+            parsing.option(made, f"--{name}", read_log, about)
     about = "share of rows that may be unusable"
     parsing.option(made, "--most-dropped", read_log, about, type=float)
 
@@ -73,6 +82,7 @@ def read(file: Path, options: Any) -> Log:
     names = ["time", *SEVERAL, "low", "high", "values", "unknown", "rate", "bins", "most-dropped",
              *COLUMNS, *TEXTS]  # fmt: skip
     given = {name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in names}
+    given["bins"] = _all_bins(options.bins)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LogWarning)
         try:
@@ -107,11 +117,29 @@ def _values(text: str) -> dict[str, float]:
         ) from None
 
 
-def _bins(text: str) -> int | list[float]:
-    parts = [part for part in text.split(",") if part.strip()]
+def _bins(text: str) -> Any:
+    """5, edges, or a pair of a column and one of these."""
+    name, named, cut = text.rpartition("=")
+    parts = [part for part in cut.split(",") if part.strip()]
     try:
-        return [float(part) for part in parts] if "," in text else int(text)
+        found = [float(part) for part in parts] if "," in cut else int(cut)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} must be a number of states, or edges with commas between them"
+            f"{text!r} must be a number of states, or edges with commas between them, for one of "
+            "several columns after its name, as in age=5"
         ) from None
+    return (name, found) if named else found
+
+
+def _all_bins(given: list[Any] | None) -> Any:
+    if given is None:
+        return None
+    pairs = [one for one in given if isinstance(one, tuple)]
+    if not pairs and len(given) == 1:
+        return given[0]
+    if len(pairs) < len(given):
+        raise ValueError(
+            "--bins must be given once, or as COLUMN=5 for each column, but got "
+            f"{', '.join(map(str, given))}"
+        )
+    return dict(pairs)

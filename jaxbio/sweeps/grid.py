@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from tqdm.auto import tqdm
 
 from jaxbio import checks
 from jaxbio.checks import memory
 from jaxbio.core import check_learner, ignores_empty_lanes
+from jaxbio.display.bars import tqdm
 from jaxbio.engine.backends.choice import boxes
 from jaxbio.engine.footprint import table_bytes
 from jaxbio.engine.sizing import ring_sizes
@@ -28,6 +28,8 @@ RESERVED = ("learner", "run", "round", "part", "quantile", "regret", "loss", "fi
             "final_loss", "final_regret_quantile", "regret_mean", "regret_variance", "regret_min",
             "regret_max")  # fmt: skip
 HORIZON = "horizon"  # an axis that neither the environment nor a learner has to name
+WORLD = "world"  # an axis that says which runs of the seed are played
+MOST_WORLDS = 2**24
 VALUE_BYTES = 40  # of a value of an axis, at least
 PATIENCE = 1.0  # seconds before a bar of the planning is shown
 COPIES = 2  # of what a setting is made of: as it was given, and as it is played
@@ -135,6 +137,8 @@ def make_grid(
         horizon = checks.size("horizon", horizon, 1, MAX_HORIZON)
     else:
         axes[HORIZON] = [checks.size("horizon", value, 1, MAX_HORIZON) for value in horizons]
+    if WORLD in axes:
+        axes[WORLD] = [checks.size("world", value, 0, MOST_WORLDS) for value in axes[WORLD]]
     build_env = _on_axes("environment", environment, axes, Laws())
     builders = {
         label: _on_axes(f"learner {label!r}", learner, axes)

@@ -14,11 +14,12 @@ from jaxbio.engine.footprint import carried, passing, table_bytes, types_of
 from jaxbio.engine.player import stops_of
 from jaxbio.engine.rollout import recorded_rounds
 from jaxbio.engine.widths import of_several, side_by_side, stepped
-from jaxbio.sweeps.grid import HORIZON, RESERVED, Grid, Group, Outline, check_name
+from jaxbio.sweeps.grid import HORIZON, RESERVED, WORLD, Grid, Group, Outline, check_name
 from jaxbio.sweeps.moments import Moments
 from jaxbio.sweeps.sharing import Recipes
 
 KEEP = ("curves", "moments", "finals")
+MOST_RUNS = 2**32  # of a seed
 FACTS = 9  # numbers of a run that are always kept: its final regret and loss, and what is counted
 SETTING_BYTES = 6000  # of a setting, its game and its description, besides what it is made of
 STORED_BYTES = 18_000  # of the same, to compare it with what a store holds
@@ -41,6 +42,13 @@ class Job:
         self.runs, self.seed = checks.size("runs", runs, 1), checks.seed(seed)
         self.keep, self.paired = checks.choice("keep", keep, KEEP), checks.boolean("paired", paired)
         self.settings = grid.settings
+        worlds = [one.values.get(WORLD, 0) for one in grid.settings]
+        self.first = np.array(worlds, np.int64) * self.runs
+        if self.first.max(initial=0) + self.runs > MOST_RUNS:
+            raise ValueError(
+                f"world={max(worlds)} times runs={self.runs} must be below {MOST_RUNS:,}, the "
+                "number of runs that a seed has"
+            )
         if HORIZON in grid.axes and not checks.is_single(rounds):
             raise ValueError("rounds must be a number where the horizon is an axis, but got a list")
         horizons = sorted(set(grid.horizons))
@@ -53,15 +61,22 @@ class Job:
             )
         self.length = lengths.pop()
 
+    def runs_of_seed(self, members: np.ndarray) -> np.ndarray:
+        """int64 [members] of (setting, run) pairs: the number of each run among those of the seed,
+        which is not `run` where the axis "world" says so.
+        """
+        return self.first[members[:, 0]] + members[:, 1]
+
     def keys(self, members: np.ndarray) -> np.ndarray:
         """uint32 [2, members] of (setting, run) pairs [members, 2]."""
+        runs = self.runs_of_seed(members)
         if self.paired:
-            return rng.run_keys(self.seed, members[:, 1])
+            return rng.run_keys(self.seed, runs)
         keys = np.empty((2, len(members)), np.uint32)
         streams = np.array([self.settings[setting].stream for setting in members[:, 0]])
         for stream in np.unique(streams):
             mine = streams == stream
-            keys[:, mine] = rng.run_keys(self.seed, members[mine, 1], int(stream))
+            keys[:, mine] = rng.run_keys(self.seed, runs[mine], int(stream))
         return keys
 
 

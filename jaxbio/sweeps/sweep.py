@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from tqdm.auto import tqdm
 
 from jaxbio import checks, rng
 from jaxbio.checks import memory as room
+from jaxbio.display.bars import tqdm
 from jaxbio.engine.backends import choice
 from jaxbio.engine.code.fingerprint import digest
 from jaxbio.storage.provenance import surroundings
@@ -70,7 +70,9 @@ def sweep(
       environment: an Environment, or a function of the axes that it names.
       learners: label -> learner, or a function of the axes that it names.
       axes: name -> values. Numbers share one program per learner; names (of a tuning, a rule) and
-        whatever else chooses code cost one each. An axis "horizon" varies T.
+        whatever else chooses code cost one each. An axis "horizon" varies T. An axis "world" of
+        integers says which runs are played: at w the `runs` from w * runs on. With it problems that
+        differ (draws of a posterior) can be met in worlds of their own.
       horizon: T, unless it is an axis.
       runs: per setting. Run i is the same whatever else is in the sweep.
       seed: the root seed.
@@ -108,7 +110,7 @@ def sweep(
     if asked.store is not None:
         words = whole(described)
         settings = _settings(asked, blocks, words)
-        folder = Store(asked.store, settings, _contents(blocks, words))
+        folder = Store(asked.store, settings, _contents(asked.job, blocks, words))
         folder.check_blocks()
     if progress:
         tqdm.write(str(asked.plan), file=sys.stderr)
@@ -236,9 +238,9 @@ def _settings(asked: _Asked, blocks: list[Block], described: dict[str, Any]) -> 
     }
 
 
-def _contents(blocks: list[Block], described: dict[str, Any]) -> list[str]:
+def _contents(job: Job, blocks: list[Block], described: dict[str, Any]) -> list[str]:
     """For each block, a digest of the games and runs in it."""
     made = [digest([name, of]) for name, places in described.items() for of in places.values()]
-    return [
-        digest([[made[setting], int(run)] for setting, run in block.members]) for block in blocks
-    ]
+    played = [zip(block.members[:, 0], job.runs_of_seed(block.members), strict=True)
+              for block in blocks]  # fmt: skip
+    return [digest([[made[setting], int(run)] for setting, run in pairs]) for pairs in played]

@@ -77,6 +77,47 @@ def test_what_never_comes_needs_no_room() -> None:
     assert set(delays[delays > 9]) == {NEVER}
 
 
+def test_delays_may_be_far_apart() -> None:
+    """Three of them, in a table of three; drawn as often as they should, to 5 standard errors."""
+    law = jb.EmpiricalDelay([[0.5, 0.3, 0.1], [0.0, 0.2, 0.6]], never=[0.1, 0.2], values=[0, 7, 90])
+    assert (law.longest(), looks(law), law.num_states) == (90, True, 2)
+    table = jb.StochasticMapping(np.full((2, 2), 0.5))
+    env = jb.Environment(table, jb.BernoulliLosses([0.5, 0.5]), law)
+    delays = jb.sample_world(env, 0, 0, 20_000)["delays"]
+    for state, wanted in enumerate(law.masses()):
+        shares = [np.mean(delays[:, state] == value) for value in (0, 7, 90, NEVER)]
+        assert np.all(np.abs(shares - wanted) <= 5 * np.sqrt(wanted * (1 - wanted) / 20_000))
+    assert jb.EmpiricalDelay([1.0, 0.0], values=[4, 5]).longest() == 4
+    assert most_together(law, 100) == most_together(jb.EmpiricalDelay([[0.5, 0.3, 0.1, 0],
+        [0, 0.2, 0, 0.6]], never=[0.1, 0.2]), 100)  # fmt: skip
+
+
+def test_a_coarser_law_is_nearly_the_same() -> None:
+    """What comes within a window is the same to the last word, short delays are, and the mean of
+    all states together; each state's own mean is, to the width of a step.
+    """
+    late = np.random.default_rng(1).lognormal(9, 1.2, (3, 40_000)).astype(int)
+    states = np.repeat([0, 1, 2], 40_000)
+    law = jb.EmpiricalDelay.from_delays(np.minimum(late.ravel(), 10**6), states)
+    rough = law.coarser(64, edges=[12_345])
+    own, other = law.masses(), rough.masses()
+    assert rough.cells.shape == (3, 1024)
+    assert len(rough.values) == other.shape[1] - 1 < 900
+    for end in (255, 256, 12_345):
+        within = other[:, :-1][:, np.asarray(rough.values) <= end].sum(axis=1)
+        np.testing.assert_allclose(within, own[:, : end + 1].sum(axis=1), atol=2.0**-31)
+    np.testing.assert_array_equal(other[:, :200], own[:, :200])
+    means = own[:, :-1] @ np.arange(own.shape[1] - 1), other[:, :-1] @ np.asarray(rough.values)
+    np.testing.assert_allclose(means[1], means[0], rtol=2e-3)
+    assert means[1].sum() == pytest.approx(means[0].sum(), rel=1e-5)
+    again = rough.coarser(4)
+    assert len(again.values) < 320
+    assert again.masses()[:, :-1] @ again.values == pytest.approx(means[0], rel=2e-2)
+    short = jb.EmpiricalDelay([0.5, 0.25], never=0.25)
+    np.testing.assert_array_equal(short.coarser().masses(), short.masses())
+    assert not looks(short.coarser())
+
+
 # --- windows
 
 
@@ -236,3 +277,21 @@ def test_conversions_in_time_are_counted_first_and_in_as_many_rounds_as_fit(
     jb.sweep_windows(env, {"ucb1": jb.UCB1()}, [5], horizon=10**6)
     numbers = len(P) + 3 * 3  # states of actions; losses, delays and what is shown of states
     assert done == [f"{int(5e5 / (40 * numbers))} rounds", "games"]
+
+
+def test_windows_are_swept_over_several_problems() -> None:
+    """Problem i is played in the world of run i, and conversions of all are counted together."""
+    laws = [jb.EmpiricalDelay(ROWS), jb.EmpiricalDelay(ROWS[::-1])]
+    envs, waits = [world(law) for law in laws], [0, 39]
+    options: dict[str, Any] = {"horizon": HORIZON, "seed": 1, "rounds": 5, "progress": False}
+    data = jb.sweep_windows(envs, {"ucb1": jb.UCB1()}, waits, runs=1, **options)
+    assert dict(data.sizes)["world"] == 2
+    for i, law in enumerate(laws):
+        alone = play(world(jb.WindowedDelay(law, 39)), jb.UCB1(), runs=2)
+        found = data.regret.sel(learner="ucb1", window=39, world=i)
+        np.testing.assert_array_equal(found.squeeze(), alone.regret[i])
+    mean = (ROWS[:, 0] + ROWS[::-1, 0]) / 2
+    np.testing.assert_allclose(data.in_time.sel(window=0), mean, atol=0.15)
+    assert np.all(data.in_time.sel(window=39) == 1)
+    with pytest.raises(TypeError, match="env must be an Environment, but got"):
+        jb.sweep_windows([], {"ucb1": jb.UCB1()}, waits, **options)

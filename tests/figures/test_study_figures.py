@@ -13,7 +13,7 @@ from test_figures import LOOKS, assert_readable
 from jaxbio.analysis.comparison import Comparison, Row
 from jaxbio.analysis.intervals import YES
 from jaxbio.figures.style import Look, style
-from jaxbio.studies.advise.figure import advice
+from jaxbio.studies.advise.figures.table import advice
 from jaxbio.studies.advise.tournament import Left, Outcome
 from jaxbio.studies.beyond.figure import beyond
 from jaxbio.studies.beyond.study import CHANGES, FORGETFUL, MEMORIES

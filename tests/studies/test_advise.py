@@ -21,7 +21,7 @@ from jaxbio.analysis.compare import compare
 from jaxbio.figures.style import Look
 from jaxbio.studies import specs
 from jaxbio.studies.advise import tournament
-from jaxbio.studies.advise.figure import advice as draw_advice
+from jaxbio.studies.advise.figures.table import advice as draw_advice
 from jaxbio.studies.advise.study import advise
 from jaxbio.studies.advise.tournament import Outcome
 from jaxbio.studies.contestants import (
@@ -38,6 +38,7 @@ from jaxbio.sweeps.workers import OutOfTime
 commands_advise = importlib.import_module("jaxbio.studies.advise.command")
 text_advise = importlib.import_module("jaxbio.studies.advise.text")
 lab_advise = importlib.import_module("jaxbio.studies.advise.study")
+playing_advise = importlib.import_module("jaxbio.studies.advise.playing")
 hall_advise = importlib.import_module("jaxbio.studies.advise.hall")
 
 
@@ -290,7 +291,7 @@ def test_too_little_time_says_how_much_is_enough(monkeypatch: pytest.MonkeyPatch
         return play(*args, **options)
 
     monkeypatch.setattr(hall_advise, "sweep", sweep)
-    for module in (lab_advise, hall_advise):
+    for module in (lab_advise, playing_advise, hall_advise):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
     said = (
         "seconds=10 are too few for advice: fewer than two learners finished; at this speed two "
@@ -310,7 +311,7 @@ def test_no_wave_begins_when_time_is_over(monkeypatch: pytest.MonkeyPatch) -> No
         return made_up([*learners], axes, runs)[0]
 
     monkeypatch.setattr(hall_advise, "sweep", sweep)
-    for module in (lab_advise, hall_advise, tournament):
+    for module in (lab_advise, playing_advise, hall_advise, tournament):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
     known = {name: jb.UCB1() for name in "abcde"}
     found = advise(**problem(learners=known, seconds=19))

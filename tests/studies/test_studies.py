@@ -16,7 +16,7 @@ import jaxbio as jb
 from jaxbio.cli import main as cli
 from jaxbio.storage.store import Store
 from jaxbio.studies import adversaries, outputs, specs
-from jaxbio.studies.advise.study import Advice
+from jaxbio.studies.advise.advice import Advice
 from jaxbio.studies.advise.text import as_text
 from jaxbio.studies.advise.tournament import Outcome, Worth
 from jaxbio.studies.beyond import command as beyond
@@ -99,7 +99,7 @@ def test_phase_of_a_family_of_the_users(
     for name, words in (
         ("my_problems", "must be utility, random or module:name"),
         ("nowhere:family", "No module named 'nowhere'"),
-        ("my_problems:other", "has no function 'other'"),
+        ("my_problems:other", "has no 'other'"),
     ):
         assert cli.main([*PHASE, "--family", name]) == 2
         assert words in capsys.readouterr().err

@@ -957,3 +957,39 @@ def test_a_terminal_sees_settings_being_made(monkeypatch: pytest.MonkeyPatch) ->
     assert "settings made" in said
     assert "settings grouped" in said
     assert "/6" in said
+
+
+# --- worlds
+
+
+def test_an_axis_of_worlds_deals_out_the_runs_of_the_seed(tmp_path: Path) -> None:
+    """One run in each of three worlds is three runs of one; a store tells the worlds apart."""
+    env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(9))
+    given: dict[str, Any] = {"learners": {"dada": DADA}, "axes": {"world": [0, 1, 2]}, "runs": 1}
+    for paired in (True, False):
+        given["paired"] = paired
+        found = play(environment=lambda world: env, **given)
+        whole = play(environment=env, learners={"dada": DADA}, axes={}, runs=3, paired=paired)
+        np.testing.assert_array_equal(found.regret.isel(learner=0, run=0), whole.regret[0])
+    two = play(environment=lambda world: env, **given | {"runs": 2, "axes": {"world": [3]}})
+    later = play(environment=env, learners={"dada": DADA}, axes={}, runs=8, paired=False)
+    np.testing.assert_array_equal(two.regret[0, 0], later.regret[0, 6:])
+    stored = given | {"store": tmp_path, "axes": {"world": [4]}}
+    play(environment=lambda world: env, **stored)
+    with pytest.raises(ValueError, match="store"):
+        play(environment=lambda world: env, **stored | {"axes": {"world": [5]}})
+
+
+@pytest.mark.parametrize(
+    ("worlds", "message"),
+    [
+        ([0.5], "world must be an integer, but got 0.5"),
+        ([-1], r"world must be in \[0, 16777216\], but got -1"),
+        ([2**24], r"world=16777216 times runs=1000 must be below 4,294,967,296"),
+    ],
+)
+def test_worlds_are_checked(worlds: list[Any], message: str) -> None:
+    env = jb.make_environment("paper-stochastic", delays=jb.FixedDelay(9))
+    with pytest.raises((TypeError, ValueError), match=message):
+        play(environment=lambda world: env, learners={"dada": DADA}, axes={"world": worlds},
+             runs=1000)  # fmt: skip

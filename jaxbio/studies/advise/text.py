@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jaxbio.studies.advise.study import Advice
+from typing import Any
+
+from jaxbio.studies.advise.advice import Advice
 from jaxbio.studies.advise.tournament import Outcome, Worth
 from jaxbio.studies.contestants import asked_as
 from jaxbio.studies.families import FAMILIES
@@ -32,7 +34,7 @@ def as_text(found: Advice, family: str) -> str:
             "  Asked again with more --seconds, the same command goes on with them."
         )
     parts = ["\n".join(answers)]
-    parts += [_of_outcome(title, one) for title, one in kinds.items()]
+    parts += [of_outcome(title, one) for title, one in kinds.items()]
     last = []
     if found.robust is not None:
         worse = "" if found.changing is None else "A mapping may change in worse ways. "
@@ -76,7 +78,7 @@ def _nothing_to_learn(uniform: float) -> str:
     return "That is hardly better than playing at random: too little can be learnt in time."
 
 
-def _of_outcome(title: str, one: Outcome) -> str:
+def of_outcome(title: str, one: Outcome) -> str:
     """A table of those that stayed, and a line for each of those that left."""
     lines = [title, "", one.comparison.table()]
     if one.left:
@@ -111,3 +113,14 @@ def worth(found: Worth) -> str:
         f"It is open whether states help: with them regret is {found.low:.2f} to {found.high:.2f} "
         f"times what it is without ({who})."
     )
+
+
+def outcome_as_dict(one: Outcome) -> dict[str, Any]:
+    """For JSON."""
+    return one.comparison.to_dict() | {
+        "recommended": one.named,
+        "asked for as": asked_as(one.named),
+        "left early": [left._asdict() for left in one.left],
+        "worth of states": None if one.worth is None else one.worth._asdict(),
+        "uniform play": one.uniform,
+    }

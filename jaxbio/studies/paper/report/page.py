@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import struct
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 
 from jaxbio.analysis.intervals import NO, UNDECIDED, YES
+from jaxbio.studies.html import SHOWN, chip, document, figure, table
 from jaxbio.studies.paper.report import reading
 from jaxbio.studies.paper.report.choices import Sensitivity
 from jaxbio.studies.paper.report.section import (
@@ -24,34 +22,12 @@ from jaxbio.studies.paper.report.text import PAPER, PROCEDURE, QUESTION, SENSITI
 from jaxbio.studies.paper.verdicts import Verdict
 
 MARKS = {YES: "✓", NO: "✗", UNDECIDED: "?"}
-NARROW = "(max-width: 640px)"
-DARK = "(prefers-color-scheme: dark)"
-SOURCES = {"dark-narrow": f"{NARROW} and {DARK}", "light-narrow": NARROW, "dark": DARK}
-SHOWN = ("light", *SOURCES)
 
 
 def html(sections: Sequence[Section], folder: Path) -> str:
     """The page; figures are read from the folder and put inside it."""
-    style = files("jaxbio.studies.paper.report").joinpath("report.css").read_text(encoding="utf-8")
     body = "\n".join([_opening(sections), *(_section(section, folder) for section in sections)])
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{escape(TITLE)}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
+    return document(TITLE, body)
 
 
 def _opening(sections: Sequence[Section]) -> str:
@@ -111,23 +87,7 @@ def _section(section: Section, folder: Path) -> str:
 
 def outcome(verdict: Verdict) -> str:
     """A word in a colour."""
-    word = verdict.outcome
-    return f'<span class="outcome {escape(word)}">{MARKS.get(word, "")} {escape(word)}</span>'
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose rows become blocks on a narrow screen; cells are HTML."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
-    body = "\n".join(
-        "<tr>"
-        + "".join(
-            f'<td data-name="{escape(name)}">{cell}</td>'
-            for name, cell in zip(header, row, strict=True)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+    return chip(verdict.outcome, MARKS.get(verdict.outcome, ""), verdict.outcome)
 
 
 def _sensitivity(found: Sensitivity) -> str:
@@ -142,22 +102,6 @@ def _sensitivity(found: Sensitivity) -> str:
 
 
 def _picture(picture: Picture, folder: Path) -> str:
-    embedded = {name: _embedded(reading.picture(folder, picture.files[name])) for name in SHOWN}
-    sources = "".join(
-        f'<source media="{media}" srcset="{embedded[variant][0]}"{embedded[variant][1]}>'
-        for variant, media in SOURCES.items()
-    )
-    address, size = embedded["light"]
-    caption, stem = escape(picture.caption), Path(picture.files["light"]).stem
-    image = f'<img src="{address}"{size} alt="{caption}">'
-    return (
-        f'<figure id="{escape(stem.removesuffix("-light"))}"><picture>{sources}{image}'
-        f"</picture><figcaption>{caption}</figcaption></figure>"
-    )
-
-
-def _embedded(png: bytes) -> tuple[str, str]:
-    """A PNG as an address, and its width and height, so that the page does not jump."""
-    width, height = struct.unpack(">II", png[16:24])
-    address = "data:image/png;base64," + base64.b64encode(png).decode("ascii")
-    return address, f' width="{width}" height="{height}"'
+    pictures = {name: reading.picture(folder, picture.files[name]) for name in SHOWN}
+    stem = Path(picture.files["light"]).stem
+    return figure(stem.removesuffix("-light"), picture.caption, pictures)

@@ -1,0 +1,1 @@
+"""Advice for a log as a page for whoever has to decide."""

@@ -1,0 +1,1 @@
+"""What it is worth to wait longer for conversions, by a log."""
