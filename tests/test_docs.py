@@ -25,6 +25,7 @@ import pytest
 import jaxbio as jb
 from jaxbio.cli import main as cli
 from jaxbio.cli import sweep_file
+from jaxbio.learners import registry
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "pages"
@@ -68,6 +69,7 @@ def test_examples_run(
         file = public_data.wheel(pytestconfig, WHEELS[name])
         (tmp_path / file.name).symlink_to(file)
     monkeypatch.setattr(plt, "show", lambda: None)
+    monkeypatch.setattr(registry, "LEARNERS", dict(registry.LEARNERS))  # names that a page adds
     namespace: dict[str, Any] = {"__name__": "example"}
     with jax.numpy_dtype_promotion("standard"):  # as users run it
         for source in EXAMPLES[name]:
@@ -147,7 +149,14 @@ TEXT = [*sorted(ROOT.glob("*.md")), *sorted(PAGES.rglob("*.md")), ROOT / "benchm
 FILE = re.compile(
     r"(?<![\w./*<>-])([\w.-]*\w[\w./-]*\.(?:cfg|css|ipynb|md|pdf|py|rst|tex|toml|txt|ya?ml))\b"
 )
-MADE = {"grid.toml", "mine.py", "report.md", "sweep_job.py"}  # by the reader, by a command
+MADE = {
+    "both.pdf",
+    "grid.toml",
+    "mine.py",
+    "report.md",
+    "sweep_job.py",
+    "worth.pdf",
+}  # by the reader, by a command
 CITED = re.compile(r"\.md,? (?:section )?\d|\b(?:sections?|items?) \d", flags=re.IGNORECASE)
 
 

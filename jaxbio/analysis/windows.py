@@ -53,8 +53,8 @@ def sweep_windows(
       problem); NaN where a state has none. It counts at most 50,000 rounds of all problems
       together, and fewer where they take more than 1 GB.
     """
-    several = not isinstance(env, Environment) and isinstance(env, Sequence) and len(env) > 0
-    envs = list(env) if several else [env]
+    envs: list[Any] = list(env) if isinstance(env, Sequence) and env else [env]
+    several = envs[0] is not env
     for one in envs:
         check_environment(one)
         if isinstance(one.delays, WindowedDelay):

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from jaxbio import checks
 from jaxbio.data.clocks import Said
@@ -33,6 +32,7 @@ from jaxbio.data.roles import Roles, checked_roles, find_columns
 from jaxbio.data.settling import Settled, settle
 from jaxbio.data.tables import Table, open_table
 from jaxbio.data.times import guessed_formats
+from jaxbio.display.bars import tqdm
 
 
 class LogWarning(UserWarning):

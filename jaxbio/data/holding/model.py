@@ -63,12 +63,11 @@ def _findings(log: Log, kind: str, probability: np.ndarray | None, seed: int) ->
     changing = assigned.details.get("p_values", {}).get("time", 1.0) < CHANGING
     beyond = loss_beyond_state(outcomes, parts if changing else None, CONFIDENCE, rng)
     stake = float(beyond.details.get("at_stake", 1.0))
-    findings = [
+    return [
         beyond,
-        mapping_drift(log, parts, CONFIDENCE, rng),
         loss_drift(outcomes, parts, stake, CONFIDENCE, rng),
+        assigned,
+        *([delays_by_loss(outcomes, CONFIDENCE, rng)] if kind == OUTCOMES else []),
+        mapping_drift(log, parts, CONFIDENCE, rng),
         delays_by_state(outcomes, parts, CONFIDENCE, rng),
     ]
-    if kind == OUTCOMES:
-        findings.append(delays_by_loss(outcomes, CONFIDENCE, rng))
-    return [*findings, assigned]

@@ -11,6 +11,7 @@ from jaxbio.data.kinds import OUTCOMES, two_losses
 from jaxbio.data.log import Log
 
 FOLLOWED = 0.05  # of the rows without an outcome: how many were followed to the horizon
+NEARLY = 0.95  # of the outcomes that came
 SOME = 20  # rows without an outcome, from which on there is a horizon
 LIKE = 2.0  # rows of the other actions that are lent to the variance of a cell
 
@@ -34,24 +35,27 @@ class Outcomes:
     even: bool [rows], rows that compare although outcomes come late: those that were followed for
     `window` at least, which is as long as leaves the most outcomes that came in so short a time. An
     outcome that came later counts as not come in these. Where nothing is missing, and where the log
-    says for each row how long it was followed, `window` is endless and all rows are even.
+    says for each row how long it was followed, `window` is endless and all rows are even. in_time:
+    bool [rows], even rows whose outcome came so soon. long: another window, in which nearly all
+    outcomes come. followed: [rows], from the decision to the end of the log.
     """
 
     def __init__(self, log: Log, kind: str) -> None:
         self.log, self.kind = log, kind
         self.waited = log.delays()
+        self.followed = self._followed()
         self.window = self._window()
         self.even = np.ones(len(log), bool)
         if self.window < np.inf:
-            self.even = self._followed >= self.window
+            self.even = self.followed >= self.window
         self.in_time = self.even & log.come & (self.waited <= self.window)
+        self.long = self._long_window()
 
     @property
     def unit(self) -> str:
         """In which `waited` is counted."""
         return "seconds" if self.log.dated else "units of time" if self.log.timed else "rounds"
 
-    @cached_property
     def _followed(self) -> np.ndarray:
         """[rows]: from the decision to the end of the log."""
         found = self.log.end - self.log.time
@@ -61,9 +65,16 @@ class Outcomes:
         come = self.log.come
         if come.all() or self.log.at_once or self.log.watched is not None:
             return np.inf
-        begins, ends = np.sort(self.waited[come]), np.sort(self._followed[come])
+        begins, ends = np.sort(self.waited[come]), np.sort(self.followed[come])
         inside = np.searchsorted(begins, begins, "right") - np.searchsorted(ends, begins, "left")
         return float(begins[np.argmax(inside)])
+
+    def _long_window(self) -> float:
+        """For medians: nearly all outcomes come in it; so long half of the rows were followed."""
+        if self.window == np.inf:
+            return np.inf
+        usual = np.quantile(self.waited[self.log.come], NEARLY)
+        return float(min(usual, np.median(self.followed)))
 
     @cached_property
     def horizon(self) -> float:
@@ -115,7 +126,7 @@ def _of_losses(losses: np.ndarray, place: np.ndarray, shape: tuple[int, int]) ->
         for one in (None, losses, losses**2)
     )
     there = np.maximum(count.sum(0), 1)
-    pooled = total.sum(0) / there
+    pooled = np.where(count.sum(0) > 0, total.sum(0) / there, losses.mean())
     usual = np.maximum(square.sum(0) / there - pooled**2, 0)
     mean = np.where(count > 0, total / np.maximum(count, 1), pooled)
     own = np.maximum(square - count * mean**2, 0)

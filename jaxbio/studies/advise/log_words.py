@@ -154,7 +154,8 @@ def limits(found: LogAdvice) -> list[str]:
         )
         if window >= found.horizon:
             said.append(
-                "That is as long as a whole game: a learner hears of no failure before the end."
+                "That is as long as a whole game: a learner hears of no failure before the end. A "
+                "shorter window, or a longer horizon with more seconds, would say more."
             )
     if found.unfinished:
         said.append(

@@ -39,9 +39,14 @@ class Problems(Protocol):
     recorded, None where only its end counts.
     """
 
-    kinds: tuple[str, ...]
-    instances: int
-    rounds: int | None
+    @property
+    def kinds(self) -> tuple[str, ...]: ...
+
+    @property
+    def instances(self) -> int: ...
+
+    @property
+    def rounds(self) -> int | None: ...
 
     def any(self) -> Environment:
         """One of them: the sizes, and the law of the delays."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -64,6 +64,6 @@ def _pearson(tables: np.ndarray) -> tuple[float, int]:
     for table in tables:
         seen = table[:, table.sum(axis=0) > 0]
         if seen.shape[1] > 1 and seen.sum(axis=1).min() > 0:
-            found = stats.chi2_contingency(seen, correction=False)
+            found: Any = stats.chi2_contingency(seen, correction=False)
             statistic, freedom = statistic + float(found.statistic), freedom + int(found.dof)
     return statistic, freedom

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from jaxbio.data.summary import aligned
+from jaxbio.display.text import aligned
 from jaxbio.studies.advise.log_words import called, column, lasting, lost, spread
 from jaxbio.studies.contestants import asked_as
 
@@ -35,13 +35,13 @@ def sentences(found: Waiting) -> list[str]:
     if others:
         listed = ", ".join(f"{other:,}" for other in others)
         said.append(f"Windows of {listed} rounds may be as good.")
-    if len(found.windows) > 1 and window in (found.windows[0], found.windows[-1]):
-        far = "shortest" if window == found.windows[0] else "longest"
-        further = "shorter" if window == found.windows[0] else "longer"
+    first, last = min(found.windows), max(found.windows)
+    if first < last and window in (first, last):
+        far, further = ("shortest", "shorter") if window == first else ("longest", "longer")
         said.append(f"It is the {far} that was tried: a {further} one may be better yet.")
-    ends = [end for end in (found.windows[0], found.windows[-1])
-            if end != window and end not in others]  # fmt: skip
-    for end in ends:
+    for end in (first, last):
+        if end == window or end in others:
+            continue
         more = _scaled(found, found.costs(end))
         verb = "Stopping after" if end < window else "Waiting"
         said.append(f"{verb} {rounds(found, end)} costs {spread(more)} {unit} more.")
