@@ -130,6 +130,17 @@ def test_young_rows_are_no_drift(rng: np.random.Generator) -> None:
     assert "loss 1 are longer" in found[BY_LOSS].sentence
 
 
+def test_losses_that_drift_do_not_come_later(rng: np.random.Generator) -> None:
+    """Of young rows, which have large losses, only outcomes are seen that were fast."""
+    log = made(rng, 12_000, turn=0.5)
+    large = log.loss[log.come] == 1
+    delays = log.delays()[log.come]
+    assert np.median(delays[large]) < 0.9 * np.median(delays[~large])
+    found = jb.check_model(log)
+    assert found[LOSSES].holds is False
+    assert found[BY_LOSS].holds is True
+
+
 def test_delays_that_depend_on_the_state(rng: np.random.Generator) -> None:
     for kind, rows in (("outcomes", 3_000), ("conversions", 12_000)):
         found = jb.check_model(made(rng, rows, kind, slow=0.8))
@@ -369,7 +380,9 @@ def test_rows_that_are_dropped_leave_probabilities_in_their_places(
     table = jb.example_log(4_000, 2)[["campaign", "bucket", "bought", "probability"]].astype(object)
     table.loc[::20, "bucket"] = None
     table = table.sample(frac=1, random_state=0)
-    table.to_csv(tmp_path / "shop.csv", index=False)
+    lines = table.to_csv(index=False).splitlines()
+    lines[10:10] = ["", "one field"]
+    (tmp_path / "shop.csv").write_text("\n".join(lines))
     words = "--action campaign --state bucket --reward bought --probability probability"
     given = ["log", "model", str(tmp_path / "shop.csv"), *words.split(), "--quiet", "--json"]
     assert cli.main(given) == 0

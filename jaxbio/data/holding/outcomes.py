@@ -126,7 +126,7 @@ def _of_losses(losses: np.ndarray, place: np.ndarray, shape: tuple[int, int]) ->
         for one in (None, losses, losses**2)
     )
     there = np.maximum(count.sum(0), 1)
-    pooled = total.sum(0) / there
+    pooled = np.where(count.sum(0) > 0, total.sum(0) / there, losses.mean())
     usual = np.maximum(square.sum(0) / there - pooled**2, 0)
     mean = np.where(count > 0, total / np.maximum(count, 1), pooled)
     own = np.maximum(square - count * mean**2, 0)
