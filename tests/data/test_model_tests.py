@@ -10,9 +10,9 @@ from scipy import stats
 
 from jaxbio.data.holding import scores as scores_module
 from jaxbio.data.holding import tables as tables_module
+from jaxbio.data.holding.cells import accumulated, surviving
 from jaxbio.data.holding.distance import largest
 from jaxbio.data.holding.lateness import Medians
-from jaxbio.data.holding.outcomes import accumulated
 from jaxbio.data.holding.scores import Strata, compare_groups
 from jaxbio.data.holding.tables import compare_tables, counted, freedom
 
@@ -121,7 +121,8 @@ def test_hazards_and_survival_of_strata(rng: np.random.Generator) -> None:
     """Kaplan and Meier against SciPy, with ties; and expected events add up to those that came."""
     strata, waited = rng.integers(0, 3, 400), np.ceil(rng.exponential(5, 400))
     event = rng.random(400) < 0.6
-    hazard, survival = accumulated(waited, event, strata)
+    hazard = accumulated(waited, event, strata)
+    survival = surviving(waited, event, strata)
     for s in range(3):
         own = strata == s
         data = stats.CensoredData(uncensored=waited[own & event], right=waited[own & ~event])

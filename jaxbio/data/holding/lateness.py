@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from jaxbio.data.holding.cells import accumulated
 from jaxbio.data.holding.distance import Span
 from jaxbio.data.holding.finding import Effect, Finding
-from jaxbio.data.holding.outcomes import Outcomes, accumulated
+from jaxbio.data.holding.outcomes import Outcomes
 from jaxbio.data.holding.periods import Parts
 from jaxbio.data.holding.scores import compare_groups
 from jaxbio.data.holding.words import lasting, short, span
@@ -42,7 +43,7 @@ def delays_by_state(
     if trivial is not None:
         return trivial
     if outcomes.kind == OUTCOMES:
-        hazard, _ = accumulated(outcomes.waited, log.come, parts.of)
+        hazard = accumulated(outcomes.waited, log.come, parts.of)
         tested = compare_groups(log.come - hazard, log.state, parts.of, rng)
     else:
         state, part = log.state[log.come], parts.of[log.come]
@@ -86,7 +87,7 @@ def _scores(outcomes: Outcomes, strata: np.ndarray) -> np.ndarray:
     come = outcomes.log.come
     waited = outcomes.waited[come]
     if outcomes.long == np.inf:
-        return 1 - accumulated(waited, np.ones(waited.size, bool), strata)[0]
+        return 1 - accumulated(waited, np.ones(waited.size), strata)
     return truncated_scores(waited, outcomes.followed[come], strata)
 
 
