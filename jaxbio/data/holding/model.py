@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxbio import checks
+from jaxbio.data.chances import chances
 from jaxbio.data.holding.assignment import chosen_at_random
 from jaxbio.data.holding.beyond import loss_beyond_state
 from jaxbio.data.holding.check import ModelChecks
@@ -18,7 +19,6 @@ from jaxbio.data.holding.outcomes import Outcomes
 from jaxbio.data.holding.periods import in_parts
 from jaxbio.data.kinds import KINDS, OUTCOMES, kind_of
 from jaxbio.data.log import Log
-from jaxbio.data.replaying import assignment
 
 LEVEL = 0.05
 CONFIDENCE = 0.95
@@ -52,8 +52,8 @@ def check_model(
         raise TypeError(f"log must be a Log, as read_log makes one, but got {checks.shown(log)}")
     level = checks.number("level", level, 0, 1, open_low=True, open_high=True)
     kind = kind_of(log) if kind is None else str(checks.choice("kind", kind, KINDS))
-    chances = assignment.probabilities(probability, log)
-    findings = _findings(log, kind, chances, checks.integer("seed", seed, 0))
+    told = chances(probability, log)
+    findings = _findings(log, kind, told, checks.integer("seed", seed, 0))
     return ModelChecks(judge(findings, level), len(log), kind, level, CONFIDENCE)
 
 
