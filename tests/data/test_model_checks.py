@@ -342,7 +342,7 @@ def test_a_seed_decides(rng: np.random.Generator) -> None:
 
 
 def test_the_level_decides(rng: np.random.Generator) -> None:
-    log = made(rng, 4_000, late=False, effect=0.04)
+    log = made(rng, 4_000, late=False, effect=0.08)
     p = jb.check_model(log)[BEYOND].adjusted_p
     assert p is not None
     assert 1e-12 < p < 0.9
@@ -352,7 +352,7 @@ def test_the_level_decides(rng: np.random.Generator) -> None:
 
 def test_bad_arguments(rng: np.random.Generator) -> None:
     log = made(rng, 100)
-    for given, words in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"level": 1.5}, "level must be in"),
         ({"seed": -1}, "seed must be at least 0"),
         ({"kind": "sales"}, "kind must be one of"),
@@ -360,7 +360,8 @@ def test_bad_arguments(rng: np.random.Generator) -> None:
         ({"probability": [0.5, 0.6, 0.7]}, "must sum to 1"),
         ({"probability": {"a0": 0.5}}, "'a1' is missing"),
         ({"probability": [0.0, 0.5, 0.5]}, "must be above 0"),
-    ):
+    ]
+    for given, words in cases:
         with pytest.raises(ValueError, match=words):
             jb.check_model(log, **given)
     with pytest.raises(TypeError, match="log must be a Log"):
