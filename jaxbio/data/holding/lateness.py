@@ -194,14 +194,14 @@ def _finding(
     effect = Effect(size, "times as long, of the median delays that are farthest apart",
                     SMALL, LARGE, medians.detectable, 1.0)  # fmt: skip
     limits = ""
-    if outcomes.long < np.inf:
+    if (outcomes.log.come & ~_mature(outcomes)).any():
         within = lasting(outcomes.long, outcomes.unit)
         limits = f"Medians are of outcomes that came within {within}, of rows followed as long."
     return Finding(
         name, QUESTIONS[name], f"{said}{short(size.value)} times as long ({span(size)}).",
-        REMEDIES[name], limits,
-        f"A median {short(medians.detectable)} times as long as another would have been seen.",
-        effect, tested.p, allowed=name == BY_STATE,
+        REMEDIES[name], limits=limits,
+        missed=f"Medians that are {short(medians.detectable)} times as long would have been seen.",
+        effect=effect, p=tested.p, allowed=name == BY_STATE,
         details={"medians": {names[g]: float(middle)
                              for g, middle in zip(medians.groups, medians.middle, strict=True)},
                  "medians_in": outcomes.unit if name == BY_STATE else "medians of the state",
