@@ -9,9 +9,7 @@ together that has probability 1 - q F(w). Given F the posterior of q is therefor
 which is computed on a grid. F is the Kaplan-Meier estimate from all rows that share it. What is not
 known of F counts too: the posterior of q is the mean over draws of F from its own posterior.
 
-No log shows conversions that take longer than it is long. Their share is extrapolated: the slowest
-fifth of conversions is taken to fade out exponentially. As that is a guess, draws have from nothing
-to twice as much, evenly spread.
+Conversions that take longer than any that was seen belong to F as well (see `fading`).
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ import numpy as np
 from scipy import optimize, special
 
 from jaxbio.data.betas import Betas, Posterior
+from jaxbio.data.fading import begin_of, fading
 from jaxbio.data.survival import Curve, curve
 from jaxbio.data.waits import Waits
 
@@ -30,17 +29,13 @@ DRAWS = 64  # of F
 NODES = 128  # of q
 WIDER = 0.25  # of the data's weight: nodes are spread twice as far as the posterior
 STEP = 1e-3  # of a difference quotient
-FADING = 0.8  # share of conversions before those that fade out
+BEYOND = 5  # points of F after the last conversion
 SEED = 0
-# Of an exponential distribution that is cut off at 1, by its rate: the mean. No slower one than
-# the first: of it as much is beyond 1 as there is a half more before.
-RATES = np.geomspace(0.5, 700, 1000)
-MEANS = 1 / RATES - 1 / np.expm1(RATES)
 
 
 class Law(NamedTuple):
-    """F in few points. at [points]: delays. drawn [draws, points]: F there, in draws. curve: its
-    estimate, in all points. unseen: the share of conversions that take longer than the log is long.
+    """F in few points. at [points]: delays. drawn [draws, points]: F there, in draws. curve: the
+    estimate up to the last conversion. unseen: the share of conversions that take longer.
     """
 
     at: np.ndarray
@@ -53,17 +48,21 @@ def law(waits: Waits) -> Law:
     """Of rows that share F. At every delay d at which n of m rows convert, the share that does not
     is drawn from Beta(m - n, n): this is the Bayesian bootstrap, if no rows wait.
     """
-    found = curve(*waits)
+    found = curve(waits.came, waits.waiting)
     place = _places(found)
     generator = np.random.default_rng(SEED)
     factors = _factors(found, place)
     gone = 1 - np.cumprod([factors.draw(generator) for _ in range(DRAWS)], axis=1)
-    drawn = gone / gone[:, -1:]
-    end = max(found.at[-1], waits.waiting.max(initial=0))
-    spread = generator.permutation(2 * (np.arange(DRAWS) + 0.5) / DRAWS)
-    unseen = spread * _fading(found, place, drawn, end)
-    drawn /= 1 + unseen[:, None]
-    return Law(found.at[place], drawn, found, float((unseen / (1 + unseen)).mean()))
+    drawn, at, last = gone / gone[:, -1:], found.at[place], found.at[-1]
+    rest = 1 - drawn[:, np.searchsorted(at, begin_of(found), "right") - 1]
+    rate, later = fading(waits, found, rest, generator)
+    beyond = np.linspace(0, max(waits.waiting.max(initial=last) - last, 0), BEYOND + 1)[1:]
+    if not beyond.any():
+        beyond = beyond[:0]
+    unseen = (later / (1 + later))[:, None]
+    more = 1 - unseen * np.exp(-np.outer(rate, beyond))
+    points = np.hstack([drawn * (1 - unseen), more])
+    return Law(np.append(at, last + beyond), points, found, float(unseen.mean()))
 
 
 def _places(found: Curve) -> np.ndarray:
@@ -86,22 +85,6 @@ def _factors(found: Curve, place: np.ndarray) -> Betas:
         mean = survival[1:] / survival[:-1]
         total = (1 / mean - 1) / np.diff(errors, prepend=0.0) - 1
     return Betas(mean, np.where(mean > 0, np.maximum(total, 0.0), np.inf))
-
-
-def _fading(found: Curve, place: np.ndarray, drawn: np.ndarray, end: float) -> np.ndarray:
-    """[draws]: how many conversions take longer than `end`, in units of those that do not.
-
-    drawn: F at the points that are kept, 1 at the last. Of conversions beyond `begin` the mean
-    delay tells how fast they become fewer, in units of the time from there to the end.
-    """
-    begin = found.at[np.searchsorted(found.came_by(found.at), FADING)]
-    late = found.at[place] > begin
-    mass = np.diff(drawn, prepend=0.0)[:, late]
-    rest = mass.sum(axis=1)
-    beyond = (found.at[place][late] - begin) / max(end - begin, 1e-300)
-    mean = mass @ beyond / np.maximum(rest, 1e-300)
-    rate = np.interp(mean, MEANS[::-1], RATES[::-1])
-    return rest / np.expm1(rate)
 
 
 def posterior(states: list[Waits], laws: list[Law], guess: float) -> Posterior:
@@ -138,9 +121,11 @@ def _seen(waiting: np.ndarray, law: Law) -> tuple[np.ndarray, np.ndarray]:
     """
     cell, size = np.searchsorted(law.at, waiting, "right"), len(law.at) + 1
     count = np.bincount(cell, minlength=size)
-    ends = np.concatenate([[0.0], law.curve.came_by(law.at), [2.0]])
+    step = np.diff(law.curve.came_by(law.at), prepend=0.0, append=1.0)
+    begins = np.append(0.0, law.curve.came_by(law.at))
     grown = np.bincount(cell, law.curve.came_by(waiting), size) / np.maximum(count, 1)
-    part = np.where(count > 0, (grown - ends[:-1]) / np.diff(ends), 0.0)
+    part = np.where(step > 0, (grown - begins) / np.where(step > 0, step, 1.0), 0.5)
+    part = np.where(count > 0, part, 0.0)
     drawn = np.pad(law.drawn, ((0, 0), (1, 0)))
     share = drawn + part * np.diff(drawn, axis=1, append=drawn[:, -1:])
     return count[count > 0], share[:, count > 0]

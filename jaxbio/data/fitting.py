@@ -62,8 +62,8 @@ def fit(
         )
     if window is not None:
         window = checks.size("window", window, 0, NEVER)
-    taken, rows = log.delays(), waits.by_state(log)
-    states = [Waits(taken[come], taken[waiting]) for come, waiting in rows]
+    rows, taken, age = waits.by_state(log), log.delays(), waits.ages(log)
+    states = [Waits(taken[come], taken[waiting], age[come]) for come, waiting in rows]
     alike, rounds = groups(log, states), _in_rounds(log, width)
     if kind == OUTCOMES:
         laws = _laws(log, alike, rounds, level, np.zeros(len(alike)))

@@ -48,7 +48,8 @@ def _differing(log: Log, waits: list[Waits]) -> np.ndarray:
     have had a late outcome yet, and from how many outcomes the state has in all: how many come is
     another matter than when.
     """
-    common = curve(*joined(waits))
+    every = joined(waits)
+    common = curve(every.came, every.waiting)
     seen = common.came_by(common.at)
     edges = np.unique(common.at[np.searchsorted(seen, np.arange(1, PARTS) / PARTS)])
     edges = edges[edges < common.at[-1]]

@@ -10,10 +10,13 @@ from jaxbio.data.log import SECOND, Log
 
 
 class Waits(NamedTuple):
-    """came [n]: delays of outcomes. waiting [m]: how long others have been waited for."""
+    """came [n]: delays of outcomes; age [n]: how long ago their decisions were made, at the end of
+    the log. waiting [m]: how long others have been waited for.
+    """
 
     came: np.ndarray
     waiting: np.ndarray
+    age: np.ndarray
 
 
 def by_state(log: Log) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -136,6 +136,7 @@ PARTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"mapping": jb.TableMapping(GENERATOR.integers(0, 3, (HORIZON, 4)), 3)},
     ),
     "constant losses": ("ucb1", {"losses": jb.ConstantLosses(THETA)}),
+    "event losses": ("exp3", {"losses": jb.EventLosses(THETA, THETA[::-1])}),
     "beta losses": ("exp3", {"losses": jb.BetaLosses(THETA, 5.0)}),
     "table losses": ("metabio", {"losses": jb.TableLosses(GENERATOR.random((HORIZON, 3)))}),
     "block losses": ("exp3", {"losses": jb.BlockBernoulliLosses(THETA, np.array([0, 0, 1]), 4)}),

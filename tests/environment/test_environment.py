@@ -202,6 +202,11 @@ ENVIRONMENTS: dict[str, Any] = {
         jb.UniformDelay(2, 9),
     ),
     "blocks": lambda: jb.make_environment("hard-states", horizon=HORIZON, delay=3),
+    "events": lambda: jb.Environment(
+        jb.StochasticMapping([[0.5, 0.5], [0.1, 0.9]]),
+        jb.EventLosses([0.4, 0.7], [0.1, 0.6]),
+        jb.UniformDelay(2, 9),
+    ),
 }
 
 
@@ -276,6 +281,18 @@ def test_shared_and_independent_losses_have_the_same_means_but_not_the_same_join
         joint[coupling] = np.mean(losses[:, 0] == losses[:, 1])
     assert joint["shared"] == 1
     assert abs(joint["independent"] - 0.5) < 0.025
+
+
+def test_events_have_their_value_and_everything_else_is_absent() -> None:
+    losses = jb.EventLosses([0.25, 0.0, 1.0], [0.125, 0.5, 0.75], absent=0.5)
+    np.testing.assert_allclose(losses.theta, [0.25 * 0.125 + 0.75 * 0.5, 0.5, 0.75])
+    mapping = jb.StochasticMapping([[0.2, 0.3, 0.5]] * 2)
+    env = jb.Environment(mapping, losses, jb.FixedDelay(0))
+    world = jb.sample_world(env, 0, 0, 10_000)["losses"]
+    assert set(world[:, 0]) == {0.125, 0.5}
+    assert (set(world[:, 1]), set(world[:, 2])) == ({0.5}, {0.75})
+    assert abs(np.mean(world[:, 0] == 0.125) - 0.25) < 0.022  # five standard deviations
+    assert jb.EventLosses([0.25, 0.5], 0.125).value.tolist() == [0.125, 0.125]
 
 
 # --- padding

@@ -145,6 +145,11 @@ PROBLEMS: dict[str, Case] = {
         ValueError,
         "theta must lie in [0, 1], but entry 0 is -0.5",
     ),
+    "values of events": (
+        lambda: jb.EventLosses([0.2, 0.1], [0.5]),
+        ValueError,
+        "value must have shape (2,), but its shape is (1,)",
+    ),
     "beta theta": (
         lambda: jb.BetaLosses([0.2, 2.0], 3),
         ValueError,

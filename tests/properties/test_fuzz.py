@@ -161,6 +161,7 @@ def targets() -> list[Target]:
     grid: dict[str, Any] = {"environment": env, "learners": {"a": base}, "axes": {}, "horizon": 20,
                             "progress": False}  # fmt: skip
     flat = np.zeros((1, 2))
+    log = jb.read_log(EVENTS, **COLUMNS, progress=False)
     result = jb.Result(np.array([10, 20]), flat, flat, {}, lambda: flat)
     found = [
         target("StochasticMapping", jb.StochasticMapping, P=P),
@@ -169,6 +170,7 @@ def targets() -> list[Target]:
         target("BernoulliLosses", jb.BernoulliLosses, theta=theta),
         target("ConstantLosses", jb.ConstantLosses, theta=theta),
         target("BetaLosses", jb.BetaLosses, theta=theta, concentration=3),
+        target("EventLosses", jb.EventLosses, share=theta, value=theta, absent=1.0),
         target("BlockBernoulliLosses", jb.BlockBernoulliLosses, theta=theta, groups=[0, 1],
                block=2),
         target("TableLosses", jb.TableLosses, values=[theta]),
@@ -185,6 +187,11 @@ def targets() -> list[Target]:
                horizon=20, absent=1.0, runs=2, progress=False),
         target("fit_delays", jb.fit_delays, came=[1, 2], waiting=[3], level=0.9),
         target("law_by_state", jb.law_by_state, fits=[jb.fit_delays([1, 2])]),
+        target("DelayFit.law", jb.fit_delays([1, 2]).law, conversions=True, later=0.1),
+        target("fit", jb.fit, log=log, width=1),
+        target("Fit.environment", jb.fit(log).environment),
+        target("Fit.sample", jb.fit(log).sample, seed=0),
+        target("play_log", jb.play_log, env=env, rows=20, seed=0),
         target("WindowedDelay", jb.WindowedDelay, law=jb.FixedDelay(3), window=5),
         target("Environment", jb.Environment, mapping=jb.StochasticMapping(P),
                losses=jb.BernoulliLosses(theta), delays=jb.FixedDelay(3)),
