@@ -3,7 +3,7 @@
 from jaxbio.cli import starting  # noqa: F401  to be first, see there
 
 # isort: split
-from jaxbio import theory
+from jaxbio import plot, theory
 from jaxbio.analysis.compare import compare, compare_points
 from jaxbio.analysis.comparison import Comparison, Row
 from jaxbio.analysis.tune import tune
@@ -33,7 +33,12 @@ from jaxbio.environment.delays import (
 )
 from jaxbio.environment.empirical import EmpiricalDelay
 from jaxbio.environment.environment import Environment, sample_world
-from jaxbio.environment.instances import environment_names, make_environment
+from jaxbio.environment.heavy_tails import LogNormalDelay, ParetoDelay
+from jaxbio.environment.instances import (
+    environment_names,
+    make_environment,
+    register_environment,
+)
 from jaxbio.environment.losses import (
     BernoulliLosses,
     BetaLosses,
@@ -43,7 +48,9 @@ from jaxbio.environment.losses import (
     TableLosses,
 )
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
+from jaxbio.environment.negative_binomial import NegativeBinomialDelay
 from jaxbio.environment.windowed import WindowedDelay
+from jaxbio.figures.accessor import SweepAccessor
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
 from jaxbio.learners.exp3 import DAdaExp3, Exp3
@@ -53,12 +60,14 @@ from jaxbio.learners.metaadabio import MetaAdaBIO
 from jaxbio.learners.metabio import MetaBIO
 from jaxbio.learners.nsd import NSDUCRL2
 from jaxbio.learners.qpmd import QPMD
-from jaxbio.learners.registry import learner_names, make_learner
+from jaxbio.learners.registry import learner_names, make_learner, register_learner
 from jaxbio.learners.restarting import Restarting
 from jaxbio.learners.state_thompson import StateThompson
 from jaxbio.learners.thompson import ThompsonSampling
 from jaxbio.learners.tsallis import TsallisINF
 from jaxbio.learners.ucb import UCB1
+from jaxbio.serving.agent import Agent
+from jaxbio.serving.tickets import TicketError
 from jaxbio.studies.advise.log_advice import LogAdvice
 from jaxbio.studies.advise.study import advise
 from jaxbio.studies.advise.writing import write_report
@@ -83,6 +92,7 @@ __all__ = [
     "NSDUCRL2",
     "QPMD",
     "UCB1",
+    "Agent",
     "AlternatingMapping",
     "Arrivals",
     "BernoulliLosses",
@@ -109,10 +119,13 @@ __all__ = [
     "Learner",
     "Log",
     "LogAdvice",
+    "LogNormalDelay",
     "LogWarning",
     "MetaAdaBIO",
     "MetaBIO",
     "ModelChecks",
+    "NegativeBinomialDelay",
+    "ParetoDelay",
     "Play",
     "Record",
     "Restarting",
@@ -123,11 +136,13 @@ __all__ = [
     "StateThompson",
     "StochasticMapping",
     "SuccessiveElimination",
+    "SweepAccessor",
     "Table",
     "TableDelay",
     "TableLosses",
     "TableMapping",
     "ThompsonSampling",
+    "TicketError",
     "TsallisINF",
     "Tuned",
     "UniformDelay",
@@ -154,8 +169,11 @@ __all__ = [
     "play_beyond",
     "play_log",
     "play_regimes",
+    "plot",
     "pytree",
     "read_log",
+    "register_environment",
+    "register_learner",
     "ring_sizes",
     "rollout",
     "sample_world",

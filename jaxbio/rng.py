@@ -19,9 +19,10 @@ from jaxbio import checks
 from jaxbio.core import Array
 from jaxbio.trees import float_dtype
 
-ROUND, OUTCOME, LOSS, DRAW = range(4)  # purposes
+ROUND, OUTCOME, LOSS, DRAW, ORDER = range(5)  # purposes
 INDICES = 2**24  # actions, states or draws of a round that have words of their own
 WRITTEN_OUT = 8  # blocks of words; more of them are made in a loop
+TURNS = 24  # of a shuffle
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
@@ -161,6 +162,37 @@ def loss_uniform(key: Array, t: Array, state: Array) -> Array:
 def delay_word(key: Array, t: Array) -> Array:
     """32 random bits behind d_t."""
     return block(key, t, OUTCOME)[1]
+
+
+def below(word: Array, size: Array) -> Array:
+    """floor(word * size / 2**32) exactly, in 32-bit arithmetic: an int32 below size (uint32)."""
+    low, high = word & np.uint32(0xFFFF), word >> np.uint32(16)
+    size_low, size_high = size & np.uint32(0xFFFF), size >> np.uint32(16)
+    carry = (low * size_low) >> np.uint32(16)
+    middle = high * size_low + carry
+    rest = low * size_high + (middle & np.uint32(0xFFFF))
+    return (high * size_high + (middle >> np.uint32(16)) + (rest >> np.uint32(16))).astype(
+        jnp.int32
+    )
+
+
+def shuffled(key: Array, pile: Array, place: Array, size: Array) -> Array:
+    """Where a place of 0, ..., size - 1 goes in a run's random order of one of several piles.
+
+    The "swap or not" shuffle (Hoang, Morris and Rogaway 2012), which needs no table: in each turn
+    places are paired, x with pivot - x modulo size, and every pair is exchanged or not. A place, or
+    a pair of places, that no turn has moved anywhere at random is left with probability 2**-24.
+    """
+    size = jnp.asarray(size, jnp.int32)
+    pivots, coins = block(key, jnp.int32(0), ORDER, pile)  # there is no round 0
+
+    def turn(i: Array, x: Array) -> Array:
+        other = below(own_word(pivots, i), size.astype(jnp.uint32)) - x
+        other = jnp.where(other < 0, other + size, other)
+        coin = own_word(own_word(coins, i), jnp.maximum(x, other)) >> np.uint32(31)
+        return jnp.where(coin == 1, other, x)
+
+    return lax.fori_loop(0, TURNS, turn, place)
 
 
 def gamma(shape: Array, normals: Array, accepts: Array) -> Array:

@@ -12,6 +12,8 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbio.display import html, text
+
 T = TypeVar("T")
 
 
@@ -34,7 +36,11 @@ def pytree(cls: type[T]) -> type[T]:
     """
     if not isinstance(cls, type):
         raise TypeError(f"cls must be a class, as in @pytree above one, but got {cls!r}")
-    return register(dataclasses.dataclass(frozen=True, eq=False)(cls))
+    if cls.__repr__ is object.__repr__:
+        cls.__repr__ = text.in_short  # type: ignore[method-assign]
+    if not hasattr(cls, "_repr_html_"):
+        cls._repr_html_ = html.of_fields  # type: ignore[attr-defined]
+    return register(dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls))
 
 
 # Classes that `register` has seen in this process.

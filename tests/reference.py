@@ -398,24 +398,26 @@ class TsallisINF(Sampled):
 
 
 class UCB1(Indexed):
-    """UCB1 on arrived losses. While some arm has no arrived loss, the index of such an arm is its
-    number of pulls and that of every other arm is infinite."""
+    """UCB1 on arrived losses, or discounted UCB. While some arm has no arrived loss (or none that
+    counts), the index of such an arm is its number of pulls and that of every other arm is
+    infinite."""
 
-    defaults: ClassVar[Spec] = {"exploration": 2.0}
+    defaults: ClassVar[Spec] = {"exploration": 2.0, "discount": 1.0}
 
     def __init__(self, spec: Spec, num_actions: int, num_states: int, horizon: int) -> None:
         super().__init__(spec, num_actions, num_states, horizon)
         self.pulls = [0] * num_actions
-        self.arrived = [0] * num_actions
+        self.arrived = [0.0] * num_actions  # weights: discount to the power of the rounds since
         self.totals = [0.0] * num_actions
 
     def policy(self, t: int, u: Any) -> list[float]:
-        if 0 in self.arrived:
-            return [
-                float(pulls) if n == 0 else math.inf
-                for pulls, n in zip(self.pulls, self.arrived, strict=True)
-            ]
-        width = self.spec["exploration"] * math.log(t)
+        unseen = [n < 1e-30 for n in self.arrived]
+        if any(unseen):
+            return [float(p) if none else math.inf
+                    for p, none in zip(self.pulls, unseen, strict=True)]  # fmt: skip
+        discount = self.spec["discount"]
+        rounds = t if discount == 1 else (1 - discount**t) / (1 - discount)
+        width = self.spec["exploration"] * math.log(rounds)
         return [
             total / n - math.sqrt(width / n)
             for total, n in zip(self.totals, self.arrived, strict=True)
@@ -424,9 +426,18 @@ class UCB1(Indexed):
     def count_play(self, t: int, action: int, state: int) -> None:
         self.pulls[action] += 1
 
+    def feed(self, t: int, feedback: list[Feedback]) -> Report:
+        discount = self.spec["discount"]
+        for sums in (self.arrived, self.totals):
+            sums[:] = [discount * x for x in sums]
+        for item in feedback:
+            weight = discount ** (t - item.round)
+            self.arrived[item.action] += weight
+            self.totals[item.action] += weight * item.value
+        return super().feed(t, feedback)
+
     def learn(self, item: Feedback, ticket: None) -> None:
-        self.arrived[item.action] += 1
-        self.totals[item.action] += item.value
+        """Taken in by `feed`, which knows the round."""
 
 
 class SuccessiveElimination(Indexed):
@@ -583,14 +594,16 @@ class Thompson(Plain):
     """Delayed Thompson sampling with Beta(1, 1) priors and Bernoulli coins.
 
     A round's uniforms: [arm][0 for a, 1 for b][proposal][0 normal, 1 test] in C order, then the
-    coin v of the round: when its loss l arrives, the outcome is 1 iff v < l."""
+    coin v of the round: when its loss l arrives, the outcome is 1 iff v < l, and counts discount to
+    the power of the rounds since the play."""
 
-    defaults: ClassVar[Spec] = {"proposals": 6}
+    defaults: ClassVar[Spec] = {"proposals": 6, "discount": 1.0}
 
     def __init__(self, spec: Spec, num_actions: int, num_states: int, horizon: int) -> None:
         super().__init__(spec, num_actions, num_states, horizon)
-        self.ones = [0] * num_actions
-        self.zeros = [0] * num_actions
+        self.ones = [0.0] * num_actions
+        self.zeros = [0.0] * num_actions
+        self.now = 0  # the round whose losses are being learnt
 
     def policy(self, t: int, u: Any) -> list[float]:
         n = self.spec["proposals"]
@@ -615,11 +628,15 @@ class Thompson(Plain):
     def issue(self, policy: list[float], u: Any, action: int) -> float:
         return float(u[-1])
 
+    def feed(self, t: int, feedback: list[Feedback]) -> Report:
+        self.now = t
+        for counts in (self.ones, self.zeros):
+            counts[:] = [self.spec["discount"] * n for n in counts]
+        return super().feed(t, feedback)
+
     def learn(self, item: Feedback, ticket: float) -> None:
-        if ticket < item.value:
-            self.ones[item.action] += 1
-        else:
-            self.zeros[item.action] += 1
+        counts = self.ones if ticket < item.value else self.zeros
+        counts[item.action] += self.spec["discount"] ** (self.now - item.round)
 
 
 # --- learners with estimates of states -------------------------------------------------------
@@ -1333,6 +1350,26 @@ def geometric_delays(mean: float, bits: Sequence[int]) -> list[int]:
         return [0 for _ in bits]
     p = 1 / (1 + mean)
     return [math.floor(math.log(open_uniform(b)) / math.log(1 - p)) for b in bits]
+
+
+def lognormal_delays(median: float, spread: float, bits: Sequence[int]) -> list[int]:
+    """exp of a normal variable by inverse cdf, rounded to nearest (half to even)."""
+    quantile = NormalDist().inv_cdf
+    return [round(median * math.exp(spread * quantile(open_uniform(b)))) for b in bits]
+
+
+def pareto_delays(minimum: float, tail: float, bits: Sequence[int]) -> list[int]:
+    """minimum U^(-1/tail), rounded down: by inverse survival. 2^30 rounds are the most."""
+    return [min(2**30, math.floor(minimum * open_uniform(b) ** (-1 / tail))) for b in bits]
+
+
+def negative_binomial(mean: float, dispersion: float, most: int) -> list[float]:
+    """The probabilities of 0..most, each from the one before."""
+    fail = mean / (dispersion + mean)
+    found = [math.exp(-dispersion * math.log1p(mean / dispersion))]
+    for k in range(most):
+        found.append(found[-1] * fail * (k + dispersion) / (k + 1))
+    return found
 
 
 def uniform_delays(low: int, high: int, bits: Sequence[int]) -> list[int]:

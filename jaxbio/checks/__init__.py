@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbio.checks import names
 from jaxbio.core import Scheduled
 from jaxbio.trees import float_dtype, is_concrete
 
@@ -30,9 +31,12 @@ LEAST_ERROR = 1e-20  # of a probability of error
 
 
 def shown(value: Any) -> str:
-    """A value for a message: its repr, cut where it is long, and its type where it has none."""
+    """A value for a message: its repr in a line, cut where it is long, and its type where it has
+    none.
+    """
     try:
         text = repr(value)
+        text = " ".join(text.split()) if "\n" in text else text
     except Exception:  # of a class of the user's, or an integer of more digits than Python prints
         return f"<{type(value).__name__}>"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
@@ -45,8 +49,14 @@ def choice(name: str, value: Any, options: Sequence[Any]) -> Any:
         known = False
     if not known:
         expected = ", ".join(repr(option) for option in options)
-        raise ValueError(f"{name} must be one of {expected}, but got {shown(value)}")
+        near = names.suggestion(value, options)
+        raise ValueError(f"{name} must be one of {expected}, but got {shown(value)}{near}")
     return value
+
+
+def name_of(name: str, value: Any, options: Sequence[Any]) -> Any:
+    """A choice among names, in any case: the option as it is spelled."""
+    return choice(name, names.in_any_case(value, options), options)
 
 
 def path(name: str, value: Any, kind: str = "a path") -> Path:
@@ -443,6 +453,10 @@ def _index(where: tuple[int, ...]) -> str:
 def options(name: str, given: dict[str, Any], signature: inspect.Signature) -> None:
     """Raise where a named builder does not know an option."""
     known = signature.parameters
+    if any(one.kind is one.VAR_KEYWORD for one in known.values()):
+        return
     for option in given:
         if option not in known:
-            raise TypeError(f"{name!r} has no option {option!r}; it has {', '.join(known)}")
+            has = ", ".join(known) or "none"
+            near = names.suggestion(option, known)
+            raise TypeError(f"{name!r} has no option {option!r}; it has {has}{near}")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tqdm.auto import tqdm
-
 from jaxbio.cli import log_fit, log_model, log_window
 from jaxbio.data.blocks import TEXTS
 from jaxbio.data.example import PART, Shop, example_log, example_parts
+from jaxbio.display.bars import tqdm
 from jaxbio.studies import logs, outputs, parsing
 
 COLUMNS = "--time clicked --action campaign --state bucket --reward bought --arrived bought_at"
@@ -56,8 +55,8 @@ def _add_example(kinds: Any) -> None:
         "jaxbio log example shop.csv --rows 200000",
     )
     logs.add_file(made, "to be written: .csv, or .csv.gz")
-    parsing.option(made, "--rows", example_log, "clicks", type=int)
-    parsing.option(made, "--seed", example_log, "of the numbers", type=int)
+    parsing.option(made, "--rows", example_log, "clicks", type=parsing.whole)
+    parsing.option(made, "--seed", example_log, "of the numbers", type=parsing.whole)
     parsing.option(made, "--drift", example_log, "how far the mapping moves, 0 to 1", type=float)
     about = "of the campaign beyond the bucket, 0 to 1"
     parsing.option(made, "--effect", example_log, about, type=float)

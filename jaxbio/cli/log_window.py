@@ -42,7 +42,13 @@ def command(options: Any) -> tuple[Any, str]:
 def ask(options: Any) -> Waiting:
     log = logs.read(options.file, options)
     learners = dict(specs.learner(text) for text in options.learners) if options.learners else None
-    given = (options.windows or SHARES, options.learners, options.horizon, options.games, options.seed)
+    given = (
+        options.windows or SHARES,
+        options.learners,
+        options.horizon,
+        options.games,
+        options.seed,
+    )
     return worth_of_waiting(
         log,
         windows=options.windows,

@@ -9,6 +9,7 @@ import argparse
 import json
 import math
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,8 @@ from typing import Any, NoReturn
 import shtab
 
 from jaxbio import __version__
-from jaxbio.cli import starting
+from jaxbio.checks import names
+from jaxbio.cli import beginning, starting
 from jaxbio.studies import outputs
 
 COMMANDS = (  # in the order of the help: modules, each of which adds its command
@@ -44,6 +46,7 @@ COMMANDS = (  # in the order of the help: modules, each of which adds its comman
 USAGE, INTERRUPTED, UNREAD = 2, 130, 141
 EXPECTED = (ValueError, TypeError, MemoryError, OSError, RuntimeError)
 LONGEST = 500  # letters of what the parser says
+CHOSEN = re.compile(r"invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for one in given:
             if one.startswith("--") and one.endswith("=--"):  # which argparse takes for a list
                 known.error(f"argument {one[:-3]}: '--' is no value")
+        if not given:
+            print(beginning.TEXT)
+            return 0
         options = known.parse_args(given)
         options.again = shlex.join(["jaxbio", *given])
         _keep_programs()
@@ -99,6 +105,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         shown = message if len(message) <= LONGEST else f"{message[:LONGEST]}..."
+        chosen = CHOSEN.search(message)
+        if chosen is not None:
+            known = [name.strip("'") for name in chosen["known"].split(", ")]
+            shown += names.suggestion(chosen["given"], known)
         self.exit(USAGE, f"{self.prog}: {_line(shown)} (see {self.prog} --help)\n")
 
 

@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
         if compared is not None:
             found, text = found | {"comparison": compared.to_dict()}, f"{text}\n\n{compared}"
         if options.figure is not None:
-            from jaxbio.figures.lines import regret_curves  # matplotlib takes a while to import
+            from jaxbio.figures.regret import regret_curves  # matplotlib takes a while to import
             from jaxbio.figures.saving import save_as
 
             save_as(regret_curves(results, options.environment), options.figure)
@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
         "jaxbio run paper-utility dada-exp3 metabio:delta=0.05 --set states 8 --figure out.png",
     )
     parsing.environment(made)
-    made.add_argument("learners", nargs="+", metavar="LEARNER", help="a name, or name:option=value")
+    made.add_argument("learners", nargs="+", metavar="LEARNER", help=parsing.LEARNER)
     parsing.numbers(made, simulate)
     parsing.figure(made)
 

@@ -37,7 +37,7 @@ import shtab
 import xarray as xr
 
 from jaxbio import checks
-from jaxbio.learners.registry import make_learner
+from jaxbio.cli import sweep_summary
 from jaxbio.storage import netcdf
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.outputs import try_file
@@ -57,8 +57,15 @@ def add(commands: Any) -> None:
         with cluster.connected(address) if address else nullcontext() as client:
             data = play(config, progress=not options.quiet, client=client)
         netcdf.save(data, place)
-        found = {"output": str(place), "sizes": {str(k): v for k, v in data.sizes.items()}}
-        return found, f"{place}: {dict(data.sizes)}"
+        drawn = _draw(data, options.figure or sweep_summary.beside(place))
+        files = [str(place), *([str(drawn)] if drawn else [])]
+        found = {
+            "output": str(place),
+            "figure": str(drawn) if drawn else None,
+            "sizes": {str(k): v for k, v in data.sizes.items()},
+            "points": sweep_summary.rows(data),
+        }
+        return found, f"{sweep_summary.table(data)}\n{', '.join(files)}"
 
     made = parsing.add_command(
         commands, "sweep", "play the grid of a TOML file", command, "jaxbio sweep grid.toml"
@@ -66,7 +73,19 @@ def add(commands: Any) -> None:
     made.description = __doc__
     config = made.add_argument("config", type=parsing.path, metavar="CONFIG.toml")
     config.complete = shtab.FILE  # type: ignore[attr-defined]
+    parsing.figure(made)
     parsing.scheduler(made)
+
+
+def _draw(data: xr.Dataset, place: Path) -> Path | None:
+    """Where the figure is; None where there is none to draw."""
+    from jaxbio.figures.saving import save_as  # matplotlib takes a while to import
+
+    figure = sweep_summary.figure(data)
+    if figure is None:
+        return None
+    save_as(figure, place)
+    return place
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -74,7 +93,7 @@ def read(path: Path) -> dict[str, Any]:
     try:
         config = tomllib.loads(path.read_text())
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+        raise ValueError(f"config {path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # other letters, other words, brackets too deep
         raise ValueError(f"{path} is not TOML: {error}") from error
     for name in config:
@@ -122,11 +141,12 @@ def play(config: dict[str, Any], progress: bool, client: Any = None) -> xr.Datas
 
 
 def _environment(name: str, delay: Any = None, **given: Any) -> Any:
-    return specs.environment(name, given, None if delay is None else str(delay))
+    text = checks.text("the name of [environment]", name)
+    return specs.environment(text, given, None if delay is None else str(delay))
 
 
 def _learner(name: str, **given: Any) -> Any:
-    return make_learner(name, **given)
+    return specs.learner(checks.text("the name of a learner", name), given)[1]
 
 
 def _on_axes(build: Callable[..., Any], given: dict[str, Any]) -> Callable[..., Any]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from jaxbio import checks
 from jaxbio.analysis.tune import tune
 from jaxbio.analysis.tuned import Tuned
-from jaxbio.learners.registry import make_learner
 from jaxbio.studies import parsing, specs
 from jaxbio.studies.outputs import named, parts, problem
 
@@ -31,13 +29,13 @@ def add(commands: Any) -> None:
         "jaxbio tune paper-stochastic metabio --param scale=1 --param radius_scale=1 --delay 50",
     )
     parsing.environment(made)
-    made.add_argument("learner", metavar="LEARNER", help="a name, or name:option=value")
+    made.add_argument("learner", metavar="LEARNER", help=parsing.LEARNER)
     made.add_argument(
         "--param", action="append", required=True, metavar="NAME=VALUE", help="where to begin"
     )
     parsing.numbers(made, tune)
-    parsing.option(made, "--steps", tune, "of the search", type=int)
-    parsing.option(made, "--held-out", tune, "runs of the comparison", type=int)
+    parsing.option(made, "--steps", tune, "of the search", type=parsing.whole)
+    parsing.option(made, "--held-out", tune, "runs of the comparison", type=parsing.whole)
     parsing.folder(made, "tune")
     parsing.store(made)
     parsing.figure(made)
@@ -46,14 +44,13 @@ def add(commands: Any) -> None:
 def play(arguments: Any) -> Tuned:
     """The tuning that the arguments describe."""
     given = specs.settings(arguments.set or [])
-    name, _, fixed = arguments.learner.partition(":")
     start = parameters(arguments.param)
-    options = specs.options(fixed)
-    for both in sorted(start.keys() & options.keys()):
+    make, fixed = specs.learner_maker(arguments.learner)
+    for both in sorted(start.keys() & fixed.keys()):
         raise ValueError(f"{both} is both fixed in {arguments.learner!r} and a --param")
     return tune(
         specs.environment(arguments.environment, given, arguments.delay),
-        partial(make_learner, name, **options),
+        make,
         start,
         horizon=arguments.horizon,
         runs=arguments.runs,
@@ -68,7 +65,7 @@ def play(arguments: Any) -> Tuned:
 def _name(arguments: Any) -> str:
     """Of the finished steps of these very options."""
     sizes = (arguments.horizon, arguments.runs, arguments.steps, arguments.held_out, arguments.seed)
-    return named(problem(arguments), arguments.learner, arguments.param, *sizes)
+    return named(problem(arguments), specs.learner_name(arguments.learner), arguments.param, *sizes)
 
 
 def parameters(texts: list[str]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,19 +11,28 @@ from jaxbio.data.columns import How, Left, Losses, Times, joined
 from jaxbio.data.dropped import Counter
 from jaxbio.data.durations import as_durations
 from jaxbio.data.keys import hashed
-from jaxbio.data.labels import JointLabels
+from jaxbio.data.labels import Labels
 from jaxbio.data.numbers import as_numbers
 from jaxbio.data.roles import Roles
 from jaxbio.data.tables import LABEL, TEXT, Part, Table
 from jaxbio.data.times import NUMBER, Stamps, as_stamps
 
 NO_DURATION = "is neither a number nor a duration"
+FEW_STATES = "give bins=5, or edges of your own, if it is a number"
 FIELDS = "another number of fields than the header has"
+
+
+class Column(NamedTuple):
+    """values [rows]: codes of labels, or float64 where labels is None."""
+
+    name: str
+    values: np.ndarray
+    labels: Labels | None
 
 
 class Collected(NamedTuple):
     """Of rows that have a time, an action and a state, and a loss if it is said when the outcome
-    came: arrays [rows]. state: codes, or float64 if it is a number. loss: scaled; also of outcomes
+    came: arrays [rows]. actions, states: of each of their columns. loss: scaled; also of outcomes
     that have not come, if the table has one.
 
     time, arrived: as `as_stamps` finds them, with what they are (None: nothing is there). If the
@@ -33,8 +42,8 @@ class Collected(NamedTuple):
     is none. read: rows of the table.
     """
 
-    action: np.ndarray
-    state: np.ndarray
+    actions: tuple[Column, ...]
+    states: tuple[Column, ...]
     loss: np.ndarray
     time: np.ndarray
     arrived: np.ndarray
@@ -45,8 +54,6 @@ class Collected(NamedTuple):
     time_kind: str | None
     arrived_kind: str | None
     followed_kind: str | None
-    actions: JointLabels
-    states: JointLabels
     read: int
 
 
@@ -55,8 +62,8 @@ def collect(
 ) -> Collected:
     columns = Columns(roles, table.unit, how)
     texts = {} if roles.key is None else {roles.key: TEXT}
-    labels = roles.action + (() if how.numeric_states else roles.state)
-    texts |= dict.fromkeys(labels, LABEL)
+    labels = [name for name in roles.state if name not in how.binned]
+    texts |= dict.fromkeys((*roles.action, *labels), LABEL)
     wanted = list(dict.fromkeys(name for _, name in roles.given()))
     read = used = 0
     for part in table.parts(wanted, texts, tell):
@@ -73,9 +80,12 @@ class Columns:
 
     def __init__(self, roles: Roles, unit: str, how: How) -> None:
         self.roles, self.unit, self.how = roles, unit, how
-        self.actions = JointLabels(roles.action, "is it an id? Give the column of what was chosen")
-        few = "give bins=5, or edges of your own, if it is a number"
-        self.states = JointLabels(roles.state, few, how.missing)
+        chosen, few = "is it an id? Give the column of what was chosen", FEW_STATES
+        self.actions = {name: Labels(name, chosen) for name in roles.action}
+        self.states = {
+            name: None if name in how.binned else Labels(name, few, how.missing)
+            for name in roles.state
+        }
         self.times = self._times(roles.time)
         if roles.delay is None:
             self.arrivals = self._times(roles.arrived)
@@ -98,11 +108,10 @@ class Columns:
         """before: rows of the parts before it."""
         if self.times is not None:
             left.drop(f"no {self.roles.time}", self.times.read(part, left))
-        found = {
-            "action": _labels(part, self.roles.action, self.actions, left),
-            "state": self._states(part, left),
-            "rows": part.rows,
-        }
+        found = {"rows": part.rows}
+        for role, columns in (("action", self.actions), ("state", self.states)):
+            for name, labels in columns.items():
+                found[f"{role} {name}"] = _values(part, name, labels, left)
         event = _event(part, self.roles, left)
         come = None
         if self.arrivals is not None:
@@ -126,42 +135,44 @@ class Columns:
             if times is not None:
                 times.keep(left.keep)
 
-    def _states(self, part: Part, left: Left) -> np.ndarray:
-        if not self.how.numeric_states:
-            return _labels(part, self.roles.state, self.states, left)
-        (column,) = self.roles.state
-        found = as_numbers(part.columns[column])
-        left.drop(f"{column} is no number", found.unreadable, column)
-        left.drop(f"no {column}", np.isnan(found.values))
-        return found.values
-
     def whole(self, read: int) -> Collected:
         self.losses.refuse()
-        for name in ("action", "state", "loss", "rows", "time"):
-            self.kept.setdefault(name, [])
         one = {name: joined(values) for name, values in self.kept.items()}
-        if self.times is not None:
-            one["time"] = self.times.whole()
         return Collected(
-            **{"event": None, "keys": None, **one},
+            actions=self._columns("action", self.actions, one),
+            states=self._columns("state", self.states, one),
+            loss=one.get("loss", np.empty(0)),
+            time=one.get("time", np.empty(0)) if self.times is None else self.times.whole(),
             arrived=np.empty(0) if self.arrivals is None else self.arrivals.whole(),
+            event=one.get("event"),
             followed=None if self.follows is None else self.follows.whole(),
+            rows=one.get("rows", np.empty(0)),
+            keys=one.get("keys"),
             time_kind=NUMBER if self.times is None else self.times.kind,
             arrived_kind=None if self.arrivals is None else self.arrivals.kind,
             followed_kind=None if self.follows is None else self.follows.kind,
-            actions=self.actions,
-            states=self.states,
             read=read,
         )
 
+    def _columns(
+        self, role: str, columns: Mapping[str, Labels | None], found: Mapping[str, np.ndarray]
+    ) -> tuple[Column, ...]:
+        return tuple(
+            Column(name, found.get(f"{role} {name}", np.empty(0, np.int32)), labels)
+            for name, labels in columns.items()
+        )
 
-def _labels(part: Part, names: Sequence[str], labels: JointLabels, left: Left) -> np.ndarray:
-    found = []
-    for name, one in zip(names, labels.parts, strict=True):
-        codes = one.encode(part.columns[name])
+
+def _values(part: Part, name: str, labels: Labels | None, left: Left) -> np.ndarray:
+    """[rows]: codes, or numbers where there are no labels."""
+    if labels is not None:
+        codes = labels.encode(part.columns[name])
         left.drop(f"no {name}", codes < 0)
-        found.append(codes)
-    return labels.encode(found)
+        return codes
+    found = as_numbers(part.columns[name])
+    left.drop(f"{name} is no number", found.unreadable, name)
+    left.drop(f"no {name}", np.isnan(found.values))
+    return found.values
 
 
 def _event(part: Part, roles: Roles, left: Left) -> np.ndarray | None:

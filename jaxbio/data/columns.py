@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +21,12 @@ SLACK = 1e-9  # a loss may be outside of [0, 1] by rounding
 
 
 class How(NamedTuple):
-    """How values are read. missing: the label of rows without a state. form, zone: of times.
-    bounds: of losses. values: what labels of outcomes count as, NaN: they are not known.
+    """How values are read. binned: columns of states that are numbers. missing: the label of rows
+    without a state. form, zone: of times. bounds: of losses. values: what labels of outcomes
+    count as, NaN: they are not known.
     """
 
-    numeric_states: bool
+    binned: Collection[str]
     missing: str | None
     form: str | None
     zone: str | None

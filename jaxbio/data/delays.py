@@ -19,8 +19,9 @@ from scipy import stats
 from jaxbio import checks
 from jaxbio.checks import memory
 from jaxbio.data.survival import curve
+from jaxbio.environment.alias import LONGEST
 from jaxbio.environment.delays import NEVER
-from jaxbio.environment.empirical import LONGEST, EmpiricalDelay
+from jaxbio.environment.empirical import EmpiricalDelay
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbio.data.kinds import CONVERSIONS
-from jaxbio.data.summary import MOST, aligned
+from jaxbio.data.summary import MOST
+from jaxbio.display.text import aligned
 
 if TYPE_CHECKING:
     from jaxbio.data.betas import Table

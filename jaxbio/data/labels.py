@@ -63,49 +63,26 @@ class Labels:
         return table[codes], tuple(names[i] for i in order)
 
 
-class JointLabels:
-    """Codes of the labels of one or several columns: one code for each combination that occurs."""
-
-    def __init__(self, columns: Sequence[str], remedy: str, missing: str | None = None) -> None:
-        self.parts = [Labels(column, remedy, missing) for column in columns]
-        self.codes: dict[tuple[int, ...], int] = {}
-
-    def encode(self, values: Sequence[np.ndarray]) -> np.ndarray:
-        """int32 [rows] of the codes [rows] of each column; -1 where one of them is."""
-        if len(values) == 1:
-            return values[0]
-        sizes = [len(part.codes) + 1 for part in self.parts]
-        found, kinds = pd.factorize(np.ravel_multi_index([one + 1 for one in values], sizes))
-        rows = zip(*(one - 1 for one in np.unravel_index(kinds, sizes)), strict=True)
-        table = np.array([self._code(tuple(map(int, row))) for row in rows], np.int32)
-        if len(self.codes) > MOST:
-            raise ValueError(
-                f"columns {self.columns} together have more than {MOST:,} different combinations: "
-                "give fewer columns, or columns with fewer values"
-            )
-        return table[found] if len(found) else np.empty(0, np.int32)
-
-    def _code(self, row: tuple[int, ...]) -> int:
-        return -1 if min(row) < 0 else self.codes.setdefault(row, len(self.codes))
-
-    @property
-    def columns(self) -> str:
-        return " and ".join(repr(part.column) for part in self.parts)
-
-    def in_order(self, codes: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-        """As of `Labels`; of several columns by the first, then the second, ..."""
-        if len(self.parts) == 1:
-            return self.parts[0].in_order(codes)
-        kinds = np.array(list(self.codes))  # [combinations, columns]
-        occurs = np.bincount(codes, minlength=len(kinds)) > 0
-        ordered = [part.in_order(kinds[occurs, i]) for i, part in enumerate(self.parts)]
-        places = np.lexsort([place for place, _ in reversed(ordered)])
-        names = tuple(
-            ", ".join(labels[place[i]] for place, labels in ordered) for i in places
-        )  # fmt: skip
-        table = np.zeros(len(kinds), np.int32)
-        table[np.flatnonzero(occurs)[places]] = np.arange(len(places))
-        return table[codes], names
+def joined(
+    names: Sequence[str], columns: Sequence[tuple[np.ndarray, tuple[str, ...]]]
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """int32 [rows] and labels: a code for each combination that occurs, in the order of the first
+    column, then the second, ... columns: codes [rows] and labels; names: what they are called.
+    """
+    if len(columns) == 1:
+        return columns[0]
+    sizes = [len(labels) for _, labels in columns]
+    flat = np.ravel_multi_index([codes for codes, _ in columns], sizes)
+    kinds, found = np.unique(flat, return_inverse=True)
+    if len(kinds) > MOST:
+        raise ValueError(
+            f"columns {' and '.join(map(repr, names))} together have {len(kinds):,} different "
+            f"combinations, more than {MOST:,}: give fewer columns, or columns with fewer values"
+        )
+    places = np.unravel_index(kinds, sizes)
+    rows = zip(*(np.array(one[1], object)[at] for one, at in zip(columns, places, strict=True)),
+               strict=True)  # fmt: skip
+    return found.astype(np.int32), tuple(", ".join(row) for row in rows)
 
 
 def label(value: Any) -> str:

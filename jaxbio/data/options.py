@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -53,21 +54,6 @@ def refuse_unused(roles: Roles, said: Said) -> None:
                     "time=, or leave it out (rows are then rounds, and all outcomes that are given "
                     "have come)"
                 )
-
-
-def refuse_bins(edges: Any, missing_state: str | None, roles: Roles) -> None:
-    if edges is None:
-        return
-    if missing_state is not None:
-        raise ValueError(
-            "missing_state is a label, but bins makes states of a number: leave one of them out "
-            "(rows without a number are dropped and counted)"
-        )
-    if len(roles.state) > 1:
-        raise ValueError(
-            f"bins makes states of one column with numbers, but state has {len(roles.state)}: "
-            "leave bins out, or give one column (in Python pandas.cut makes labels of a number)"
-        )
 
 
 def counts(values: Any, unknown: Any) -> dict[str, float]:
@@ -124,9 +110,35 @@ def check_texts(
             ) from error
 
 
-def bins_of(bins: Any) -> int | np.ndarray | None:
+def bins_of(bins: Any, roles: Roles, missing_state: str | None) -> dict[str, Any]:
+    """Column of states -> into how many parts, or at which edges it is cut."""
     if bins is None:
-        return None
+        return {}
+    if not isinstance(bins, Mapping):
+        if len(roles.state) > 1:
+            last = list(roles.state)[-1]
+            raise ValueError(
+                f"bins must say which of the columns {list(roles.state)} have numbers to be cut, "
+                f"such as {{{last!r}: 5}} (on the command line {last}=5), but got "
+                f"{checks.shown(bins)}"
+            )
+        bins = dict.fromkeys(roles.state, bins)
+    found = checks.mapping("bins", bins, "columns to numbers of parts or to edges")
+    for name in found:
+        if name not in roles.state:
+            raise ValueError(
+                f"bins must name columns of state ({list(roles.state)}), but got "
+                f"{checks.shown(name)}"
+            )
+    if missing_state is not None and len(found) == len(roles.state):
+        raise ValueError(
+            "missing_state is a label, but bins makes states of a number: leave one of them out "
+            "(rows without a number are dropped and counted)"
+        )
+    return {name: _cut(one) for name, one in found.items()}
+
+
+def _cut(bins: Any) -> int | np.ndarray:
     if checks.is_single(bins):
         return checks.integer("bins", bins, 2, MOST)
     edges = checks.array("bins", bins, 1, "[edges]")

@@ -9,15 +9,15 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from jaxbio import checks
 from jaxbio.data.clocks import Said
-from jaxbio.data.collecting import Collected, collect
+from jaxbio.data.collecting import Collected, Column, collect
 from jaxbio.data.columns import How
 from jaxbio.data.doubts import doubts, refuse_hopeless
 from jaxbio.data.dropped import Counter, listed
 from jaxbio.data.intervals import interval_labels, intervals
+from jaxbio.data.labels import joined
 from jaxbio.data.log import Log
 from jaxbio.data.options import (
     bins_of,
@@ -25,7 +25,6 @@ from jaxbio.data.options import (
     check_texts,
     counts,
     delay_of,
-    refuse_bins,
     refuse_unused,
 )  # fmt: skip
 from jaxbio.data.repeats import repeated_keys
@@ -33,6 +32,7 @@ from jaxbio.data.roles import Roles, checked_roles, find_columns
 from jaxbio.data.settling import Settled, settle
 from jaxbio.data.tables import Table, open_table
 from jaxbio.data.times import guessed_formats
+from jaxbio.display.bars import tqdm
 
 
 class LogWarning(UserWarning):
@@ -57,7 +57,7 @@ def read_log(
     high: float = 1.0,
     values: Mapping[str, float] | None = None,
     unknown: Any = None,
-    bins: int | Sequence[float] | None = None,
+    bins: int | Sequence[float] | Mapping[str, int | Sequence[float]] | None = None,
     missing_state: str | None = None,
     key: str | None = None,
     end: Any = None,
@@ -89,7 +89,7 @@ def read_log(
     come. Without `time` it counts rounds. With dates its numbers count in `delay_unit`: "d", "h",
     "min", "s" or "ms".
     delay: one number, or a duration such as "7d" or "12h" if times are dates, after which every
-    outcome came that is in the table; a loss that is missing has not come.
+    outcome came that is in the table; a loss that is missing is not due before the end, or lost.
     None of these: every loss that is there was seen at once, one that is missing has not come.
     event: a column that is true where the outcome came at `arrived` or after `delay`, and false
     where it had not come by then and the row was not followed any longer. followed: a column of how
@@ -98,7 +98,8 @@ def read_log(
     rate: how many decisions are made in one unit of `delay`, such as 500 in a day; without `time`.
 
     bins: how the state is made of a number: into how many parts with about as many rows each, or
-    a list of edges; None takes the column's values as labels. missing_state: the label of rows
+    a list of edges; of several columns a mapping from those that are numbers to either. None takes
+    the values of a column as labels. missing_state: the label of rows
     without a state; None drops them.
     key: a column that names each event, such as an id; of rows with the same key the first counts.
     end: until when outcomes would have been seen, in the form of `time`; None takes the last time
@@ -116,7 +117,6 @@ def read_log(
     check_options(low, high, time_unit, decimal, delay_unit, rate)
     check_texts(missing_state, timezone, time_format, separator, encoding)
     most = checks.number("most_dropped", most_dropped, 0, 1)
-    edges = bins_of(bins)
     opened = open_table(table, separator, decimal, encoding)
     column, wait = delay_of(delay, opened)
     roles = checked_roles(
@@ -125,11 +125,11 @@ def read_log(
     )  # fmt: skip
     form = None if time_format is None else str(time_format)
     said = Said(end, time_unit, timezone, form, rate, wait, delay_unit)
-    refuse_bins(edges, missing_state, roles)
+    edges = bins_of(bins, roles, missing_state)
     refuse_unused(roles, said)
     find_columns(opened, roles)
     how = How(
-        edges is not None,
+        edges,
         missing_state,
         form,
         timezone,
@@ -157,7 +157,7 @@ def read_log(
 
 def _in_order(
     found: Collected, settled: Settled, keep: np.ndarray, roles: Roles,
-    bins: int | np.ndarray | None, unit: str, counter: Counter,
+    bins: Mapping[str, Any], unit: str, counter: Counter,
 ) -> Log:  # fmt: skip
     """The log of the rows that are kept, by time; rows of the same time stay as they are."""
     order = np.flatnonzero(keep)
@@ -170,14 +170,8 @@ def _in_order(
         sorting = np.argsort(time, kind="stable")
         order, time, arrived = order[sorting], time[sorting], arrived[sorting]
         watched = None if watched is None else watched[sorting]
-    action, actions = found.actions.in_order(found.action[order])
-    state, edges = found.state[order], None
-    if bins is None:
-        state, states = found.states.in_order(state)
-    else:
-        edges = intervals(state, bins, roles.state[0])
-        state = np.searchsorted(edges, state, "right").astype(np.int32)
-        states = interval_labels(edges)
+    action, actions, _ = _labelled(found.actions, order, {})
+    state, states, edges = _labelled(found.states, order, bins)
     return Log(
         action=action,
         state=state,
@@ -198,6 +192,23 @@ def _in_order(
         warnings=(),
         watched=watched,
     )
+
+
+def _labelled(
+    columns: Sequence[Column], order: np.ndarray, bins: Mapping[str, Any]
+) -> tuple[np.ndarray, tuple[str, ...], np.ndarray | None]:
+    """Codes [rows], labels, and edges if it is a single column of numbers."""
+    parts, edges = [], None
+    for name, values, labels in columns:
+        if labels is not None:
+            parts.append(labels.in_order(values[order]))
+            continue
+        numbers = values[order]
+        edges = intervals(numbers, bins[name], name)
+        codes = np.searchsorted(edges, numbers, "right").astype(np.int32)
+        parts.append((codes, interval_labels(edges)))
+    codes, labels = joined([column.name for column in columns], parts)
+    return codes, labels, edges if len(columns) == 1 else None
 
 
 def _renumbered(

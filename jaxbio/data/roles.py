@@ -74,9 +74,11 @@ def checked_roles(**given: Any) -> Roles:
 
 
 def _refuse_same(roles: Roles) -> None:
+    """What was shown may be a part of the state, among others."""
     names: dict[str, str] = {}
     for role, name in roles.given():
-        if name in names and {role, names[name]} not in SHARED:
+        among = role == "state" and names.get(name) == "action" and len(roles.state) > 1
+        if name in names and {role, names[name]} not in SHARED and not among:
             raise ValueError(
                 f"{role} must be another column than {names[name]}, but both are {name!r}"
             )

@@ -75,10 +75,13 @@ def settle(
         after = int(late.sum())
         come &= arrived <= last
         arrived = np.where(come, arrived, nothing(time))
-    if watched is not None:
-        watched = np.fmin(watched, last)  # nothing is there where the outcome came after the end
     doubts = [] if said.end is not None else _never(time[keep], arrived[keep & come], roles)
-    doubts += _overdue(time, keep & ~come, last, found, roles, said, row_unit)
+    overdue = _overdue(time, keep & ~come, last, roles, said)
+    if overdue.any():
+        watched = np.where(overdue, time, last)  # nothing is known of when it came, if it did
+        doubts.append(_lost(found.rows[overdue], roles, row_unit))
+    elif watched is not None:
+        watched = np.fmin(watched, last)  # nothing is there where the outcome came after the end
     absent, more = _without_arrival(found, roles, row_unit)
     return Settled(
         time, arrived, watched, come, keep, last, after, absent, "UTC" if kind == ZONE else None,
@@ -207,19 +210,18 @@ def _never(time: np.ndarray, seen: np.ndarray, roles: Roles) -> list[str]:
     ]
 
 
-def _overdue(
-    time: np.ndarray, late: np.ndarray, last: Any, found: Collected, roles: Roles, said: Said,
-    row_unit: str,
-) -> list[str]:  # fmt: skip
-    """Is an outcome missing that would have come, with the one delay of all rows?"""
-    if roles.told is not None or said.wait is None or not (waited(time[:1], said) > time[:1]).all():
-        return []
-    overdue = found.rows[late & (waited(time, said) <= last)]
-    count = len(overdue)
-    if not count:
-        return []
-    return [
+def _overdue(time: np.ndarray, late: np.ndarray, last: Any, roles: Roles, said: Said) -> np.ndarray:
+    """bool [rows]: is an outcome missing that would have come, with the one delay of all rows?"""
+    if roles.told is not None or said.wait is None:
+        return np.zeros(len(time), bool)
+    due = waited(time, said)
+    return late & (due > time) & (due <= last)
+
+
+def _lost(rows: np.ndarray, roles: Roles, row_unit: str) -> str:
+    count = len(rows)
+    return (
         f"{rows_of(count)} without {roles.outcome}, although the delay has passed by the end "
-        f"({named(row_unit, tuple(overdue[:SHOWN].tolist()), count)}): they count as not come; "
-        "if they are lost, what the log says supposes that they are like the others"
-    ]
+        f"({named(row_unit, tuple(rows[:SHOWN].tolist()), count)}): they count as lost, and what "
+        "the log says supposes that they are like the others; if they are known, fill them in"
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbio.data.dropped import listed
+from jaxbio.display.text import aligned
 
 if TYPE_CHECKING:
     from jaxbio.data.log import Log
@@ -135,19 +136,6 @@ def _table(name: str, entries: dict[str, dict[str, Any]]) -> list[str]:
         )
     left = len(entries) - len(shown)
     return [*aligned(rows), *([f"... and {left} more"] if left else [])]
-
-
-def aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(
-            [
-                row[0].ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
-            ]
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _quantiles(values: np.ndarray) -> dict[str, float | None]:

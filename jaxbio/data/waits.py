@@ -42,17 +42,17 @@ def in_rounds(log: Log, width: int) -> tuple[np.ndarray, np.ndarray]:
 
     Rounds end with the last decision. Outcomes that came later, and rows that have been waited for
     until a later end, count as if decisions had gone on at the log's mean pace. If all decisions
-    were at the same instant there is none, and such rows wait.
+    were at the same instant there is none, and such rows wait. A table without times has its delays
+    in rounds already.
 
     width: decisions that make a round. The log is taken for one of which each `width`-th decision
     is kept: a delay of d decisions is one of d // width rounds. -1: nothing is known of this row.
     """
     waited, known = log.delays_in_rounds(), log.seen_in_rounds
     late, span = np.flatnonzero(~known), _number(log.time[-1] - log.time[0])
-    if late.size and span > 0:
-        until = np.where(log.come[late], log.arrived[late], log.end)
-        more = _number(until - log.time[-1]) / span * (len(log) - 1)
-        waited[late] += more.astype(np.int64)
+    if log.timed and late.size and span > 0:
+        later = np.maximum(_number(log.until[late] - log.time[-1]), 0.0)
+        waited[late] += (later / span * (len(log) - 1)).astype(np.int64)
         known = log.come
     return np.where(known, waited // width, (waited + 1) // width - 1), known
 

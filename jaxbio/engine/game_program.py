@@ -101,13 +101,13 @@ def _flattened(
     builder = Builder()
     flat = Flattener(builder)
     of_numbers = lambda _: RUN if per_run else SHARED  # noqa: E731
-    given = _leaves(flat, numbers, "number", "table", of_numbers, per_run)
+    given = leaves_of(flat, numbers, "number", "table", of_numbers, per_run)
     of_carry = lambda place: SHARED if place in shared else RUN  # noqa: E731
-    kept = _leaves(flat, carry, "carry", "carry", of_carry, True)
+    kept = leaves_of(flat, carry, "carry", "carry", of_carry, True)
     key = [builder.param(np.uint32, RUN, ("key", i)) for i in range(2)]
     t = builder.param(np.int32, SHARED, ("round", 0))
     parts: dict[str, Region] = {}
-    homes = _homes(kept, len(carry))
+    homes = homes_of(kept, len(carry))
 
     def part(name: str, arrays: list[Array], carried: bool) -> list[Any]:
         closed = traced[name]
@@ -144,19 +144,20 @@ def _flattened(
         given,
         kept,
         parts,
-        _types(outputs),
-        _types(facts),
+        types_of_entries(outputs),
+        types_of_entries(facts),
         flat.tables,
         builder.scratch,
         per_run,
     )
 
 
-def _types(leaves: Sequence[Any]) -> list[np.dtype]:
+def types_of_entries(leaves: Sequence[Any]) -> list[np.dtype]:
+    """The type of every entry of arrays, one after the other."""
     return [np.dtype(leaf.dtype) for leaf in leaves for _ in range(math.prod(leaf.shape))]
 
 
-def _leaves(
+def leaves_of(
     flat: Flattener,
     types: Sequence[Any],
     kind: str,
@@ -164,6 +165,10 @@ def _leaves(
     rate: Callable[[int], int],
     per_run: bool,
 ) -> Leaves:
+    """Arrays of these types as values from outside (`kind`, place) and memories of that role.
+
+    rate: of the scalar at a place; per_run: of the memories.
+    """
     found = Leaves([tuple(leaf.shape) for leaf in types], [np.dtype(leaf.dtype) for leaf in types])
     for number, (shape, dtype) in enumerate(zip(found.shapes, found.dtypes, strict=True)):
         if not is_understood(dtype):
@@ -183,7 +188,8 @@ def _leaves(
     return found
 
 
-def _homes(leaves: Leaves, count: int) -> list[Memory | None]:
+def homes_of(leaves: Leaves, count: int) -> list[Memory | None]:
+    """For each of so many leaves its memory, None where it is small."""
     homes: list[Memory | None] = [None] * count
     for memory in leaves.memories:
         homes[memory.leaf] = memory

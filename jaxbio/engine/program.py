@@ -139,9 +139,13 @@ FOLDED: dict[str, Callable[..., Any]] = {
 
 
 class Builder:
-    """Writes a program down, value by value, into the innermost region."""
+    """Writes a program down, value by value, into the innermost region.
 
-    def __init__(self) -> None:
+    per_run: is it a program of many runs? In one of a single run every number is SHARED.
+    """
+
+    def __init__(self, per_run: bool = True) -> None:
+        self.per_run = per_run
         self.regions = [Region()]
         self.known: list[dict[Any, Any]] = [{}]
         self.scratch: list[Memory] = []
@@ -187,7 +191,7 @@ class Builder:
 
     def new_memory(self, size: int, dtype: Any) -> Memory:
         """Scratch of every run; what it holds at first is not known."""
-        memory = Memory(size, np.dtype(dtype), "scratch", True, len(self.scratch))
+        memory = Memory(size, np.dtype(dtype), "scratch", self.per_run, len(self.scratch))
         self.scratch.append(memory)
         return memory
 

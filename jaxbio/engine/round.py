@@ -89,6 +89,12 @@ class Round(NamedTuple):
     shown: Array
 
 
+def learner_uniforms(learner: Any, known: Known, key: Array, t: Array, mine: Array) -> Array:
+    """What a learner gets for round t: the first uniform of the round, or as many as it wants."""
+    wanted = draws_of(learner, known.num_actions)
+    return mine if wanted == 1 else rng.draws(key, t, wanted)
+
+
 @pytree
 class Game:
     """Everything a run is a function of, apart from its key.
@@ -123,8 +129,7 @@ class Game:
     def uniforms(self, key: Array, t: Array) -> tuple[Array, Array]:
         """The learner's uniform(s) and the one behind the losses, of round t."""
         mine, losses = rng.round_uniforms(key, t)
-        wanted = draws_of(self.learner, self.known.num_actions)
-        return (mine if wanted == 1 else rng.draws(key, t, wanted)), losses
+        return learner_uniforms(self.learner, self.known, key, t, mine), losses
 
     @property
     def codec(self) -> ring.Codec:

@@ -7,7 +7,6 @@ Random delays are quantiles of 32 random bits, so each has a largest value that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -118,7 +117,7 @@ class UniformDelay(VaryingDelay):
 
     def delay(self, key: Array, t: Array) -> Array:
         width = (jnp.asarray(self.high) - jnp.asarray(self.low) + 1).astype(jnp.uint32)
-        return jnp.asarray(self.low, jnp.int32) + _scaled(rng.delay_word(key, t), width)
+        return jnp.asarray(self.low, jnp.int32) + rng.below(rng.delay_word(key, t), width)
 
     def longest(self) -> int:
         return int(np.max(host(self.high)))
@@ -143,26 +142,6 @@ class TableDelay(VaryingDelay):
 
     def longest(self) -> int:
         return int(np.max(host(self.delays)))
-
-
-DELAYS: dict[str, Callable[..., Any]] = {  # that a few numbers describe, by name
-    "fixed": FixedDelay,
-    "laplace": LaplaceDelay,
-    "geometric": GeometricDelay,
-    "uniform": UniformDelay,
-}
-
-
-def _scaled(word: Array, width: Array) -> Array:
-    """floor(word * width / 2**32) exactly, in 32-bit arithmetic."""
-    low, high = word & np.uint32(0xFFFF), word >> np.uint32(16)
-    width_low, width_high = width & np.uint32(0xFFFF), width >> np.uint32(16)
-    carry = (low * width_low) >> np.uint32(16)
-    middle = high * width_low + carry
-    rest = low * width_high + (middle & np.uint32(0xFFFF))
-    return (high * width_high + (middle >> np.uint32(16)) + (rest >> np.uint32(16))).astype(
-        jnp.int32
-    )
 
 
 def most_together(law: Any, horizon: int) -> int:

@@ -1,9 +1,4 @@
-"""Delays from a distribution that was observed: one for all states, or one per state.
-
-A delay is looked up with one random word of 32 bits (Walker's alias method): the first bits of the
-word choose a cell of a table, the others decide between the two delays of the cell. That costs the
-same whatever the longest delay.
-"""
+"""Delays from a distribution that was observed: one for all states, or one per state."""
 
 from __future__ import annotations
 
@@ -19,19 +14,16 @@ from scipy import special
 from jaxbio import checks, rng
 from jaxbio.checks import memory
 from jaxbio.core import Array
-from jaxbio.environment.delays import LANES, NEVER, VaryingDelay
+from jaxbio.environment.alias import LONGEST, WORD, TabledDelay, alias_table
+from jaxbio.environment.delays import LANES
 from jaxbio.trees import derived, host, is_concrete, pytree, set_field
 
-WORD = 32  # bits of the random word behind a delay
-FEWEST = 7  # bits of a cell's number, at least: a small table would be taken apart
-MOST = 24  # bits of a cell's number, at most
-LONGEST = (1 << MOST) - 3  # rounds
 FINE = 256  # delays up to so many rounds are kept apart by `coarser`
 RARE = 1e-14  # the probability with which a round may need more lanes than it gets
 
 
 @pytree
-class EmpiricalDelay(VaryingDelay):
+class EmpiricalDelay(TabledDelay):
     """Delays with the given probabilities.
 
     probabilities: of the delays 0, 1, ..., d_max: [d_max + 1], or [S, d_max + 1] where every state
@@ -54,13 +46,9 @@ class EmpiricalDelay(VaryingDelay):
 
     def __post_init__(self, probabilities: Any) -> None:
         rows, never = _checked(probabilities, self.never)
-        weights = np.stack([_units(row) for row in np.column_stack([rows, never])])
-        last = int(np.max(np.flatnonzero(weights[:, :-1].any(axis=0)), initial=0))
+        cells, last = alias_table(rows, never)
         if self.values is not None:
             set_field(self, "values", _delays(self.values, rows.shape[1])[: last + 1])
-        weights = np.column_stack([weights[:, : last + 1], weights[:, -1]])
-        bits = max(FEWEST, (last + 1).bit_length())
-        cells = np.stack([_alias_cells(row, bits) for row in weights])
         per_state = _axes(probabilities) == 2
         set_field(self, "never", never if per_state else float(never[0]))
         set_field(self, "cells", cells if per_state else cells[0])
@@ -121,25 +109,15 @@ class EmpiricalDelay(VaryingDelay):
         """S, or None where the law is the same for all states."""
         return self.cells.shape[0] if self.looks else None
 
-    def delay(self, key: Array, t: Array) -> Array:
-        return self._drawn(rng.delay_word(key, t), ())
-
     def reveal(self, key: Array, t: Array, state: Array, loss: Array) -> tuple[Array, Array]:
         """The loss as it is, and the delay of its state."""
-        return loss, self._drawn(rng.delay_word(key, t), (state,))
+        return loss, self.drawn(rng.delay_word(key, t), (state,))
 
-    def _drawn(self, word: Array, row: tuple[Array, ...]) -> Array:
-        bits = self.cells.shape[-1].bit_length() - 1
-        own = (word >> np.uint32(WORD - bits)).astype(jnp.int32)
-        found = lax.dynamic_slice(self.cells, (*row, own), (1,) * self.cells.ndim).reshape(())
-        rest = word & np.uint32((1 << WORD - bits) - 1)
-        other = (found & np.uint32((1 << bits) - 1)).astype(jnp.int32)
-        drawn = jnp.where(rest < found >> np.uint32(bits), own, other)
-        late = drawn > self.last
-        if self.values is not None:
-            place = (jnp.minimum(drawn, self.values.shape[0] - 1),)
-            drawn = lax.dynamic_slice(self.values, place, (1,)).reshape(())
-        return jnp.where(late, jnp.int32(NEVER), drawn)
+    def of_number(self, drawn: Array) -> Array:
+        if self.values is None:
+            return drawn
+        place = (jnp.minimum(drawn, self.values.shape[0] - 1),)
+        return lax.dynamic_slice(self.values, place, (1,)).reshape(())
 
     def longest(self) -> int:
         """Of the delays after which a loss comes."""
@@ -169,21 +147,6 @@ class EmpiricalDelay(VaryingDelay):
         never = masses[:, -1] if self.looks else float(masses[0, -1])
         return EmpiricalDelay(rows if self.looks else rows[0], never, np.rint(means).astype(int))
 
-    def masses(self) -> np.ndarray:
-        """float64 [d_max + 2] or [S, d_max + 2]: the probabilities of 0, ..., d_max (or of the
-        `values`) and of never, as they are drawn.
-        """
-        cells = np.atleast_2d(np.asarray(self.cells)).astype(np.int64)
-        bits = cells.shape[1].bit_length() - 1
-        whole, own = 1 << WORD - bits, np.arange(cells.shape[1])
-        other = cells & (1 << bits) - 1
-        kept = np.where(other == own, whole, cells >> bits)
-        weights = kept.copy()
-        for row, place, left in zip(weights, other, whole - kept, strict=True):
-            np.add.at(row, place, left)
-        found = weights[:, : int(host(self.last)) + 2] / 2.0**WORD
-        return found if self.looks else found[0]
-
     def together(self, horizon: int) -> int:
         """Of older rounds, as good as surely: in every round a loss of each delay d can arrive,
         with the probability of d in the state for which it is largest, whatever was played before.
@@ -191,10 +154,15 @@ class EmpiricalDelay(VaryingDelay):
         most_of = np.atleast_2d(self.masses())[:, :-1].max(axis=0)
         at_once = 0 if self.values is None else int(np.asarray(self.values)[0])
         mean = float(most_of.sum() - (most_of[0] if at_once == 0 else 0.0))
-        most = LANES
-        while special.pdtrc(most, mean) > RARE:
-            most += 1
-        return most
+        return surely(mean)
+
+
+def surely(mean: float) -> int:
+    """More independent losses than that do not arrive together, where `mean` do on average."""
+    most = LANES
+    while special.pdtrc(most, mean) > RARE:
+        most += 1
+    return most
 
 
 def _of_numbers(name: str, value: Any) -> np.ndarray:
@@ -253,33 +221,3 @@ def _delays(values: Any, count: int) -> np.ndarray:
     if found[-1] > LONGEST:
         raise ValueError(f"values must be at most {LONGEST:,} rounds, but got {found[-1]:,}")
     return np.array(found, np.int32)
-
-
-def _units(probabilities: np.ndarray) -> np.ndarray:
-    """int64 [n]: the probabilities in units of 2**-32, rounded so that they sum to 1."""
-    sums = np.cumsum(probabilities)
-    return np.diff(np.rint(sums / sums[-1] * 2.0**WORD), prepend=0).astype(np.int64)
-
-
-def _alias_cells(weights: np.ndarray, bits: int) -> np.ndarray:
-    """uint32 [2**bits]: for every cell a threshold, and in the last bits the other outcome.
-
-    weights: int64 [outcomes], sum 2**32. A cell holds 2**(32 - bits) of it. Outcomes that have less
-    keep it all in their own cell, and the rest of that cell goes to one that has more, in order: as
-    soon as what that one has left fits into its own cell, the next one takes its place.
-    """
-    size, whole = 1 << bits, 1 << WORD - bits
-    filled = np.zeros(size, np.int64)
-    filled[: len(weights)] = weights
-    small, large = np.flatnonzero(filled < whole), np.flatnonzero(filled >= whole)
-    lacks = np.concatenate([[0], np.cumsum(whole - filled[small])])
-    has = np.cumsum(filled[large] - whole)
-    kept, other = np.full(size, whole), np.arange(size)
-    kept[small] = filled[small]
-    other[small] = large[np.searchsorted(has, lacks[:-1], side="left")]
-    taken = np.searchsorted(lacks, has[:-1], side="right")  # the last one keeps what is left
-    used_up = np.flatnonzero(taken < len(lacks))
-    kept[large[used_up]] = whole + has[used_up] - lacks[taken[used_up]]
-    other[large[used_up]] = large[used_up + 1]
-    kept[other == np.arange(size)] = 0  # both outcomes are the same
-    return (kept.astype(np.uint32) << np.uint32(bits)) | other.astype(np.uint32)

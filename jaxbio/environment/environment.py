@@ -15,6 +15,7 @@ import numpy as np
 from jaxbio import checks, rng
 from jaxbio.checks import memory
 from jaxbio.core import Array, Delays, Losses, Mapping, looks, revealed
+from jaxbio.display import html, text
 from jaxbio.environment.mappings import AlternatingMapping, StochasticMapping, TableMapping
 from jaxbio.ops import select
 from jaxbio.trees import as_arrays, host, is_concrete, library_of, pytree, set_field
@@ -77,6 +78,21 @@ class Environment:
     def num_states(self) -> int:
         """S."""
         return int(self.real_states)
+
+    def __repr__(self) -> str:
+        rows = [[f"  {name}", text.value(part)] for name, part in self._parts().items()]
+        return "\n".join([f"Environment: {self._size()}", *text.aligned(rows, left=2)])
+
+    def _repr_html_(self) -> str:
+        rows = [(name, html.written(part)) for name, part in self._parts().items()]
+        return html.titled("Environment", self._size()) + html.table([], rows, raw=True)
+
+    def _size(self) -> str:
+        states = text.value(self.real_states)  # a tracer inside of transformations
+        return f"{self.num_actions} actions, {states} states"
+
+    def _parts(self) -> dict[str, Any]:
+        return {"mapping": self.mapping, "losses": self.losses, "delays": self.delays}
 
     def check(self, horizon: int) -> None:
         """Raise where a part cannot serve this horizon."""
@@ -174,9 +190,9 @@ def _in_doubt(cls: type, protocol: type) -> list[str]:
     ]
 
 
-def check_environment(env: Any) -> None:
+def check_environment(env: Any, name: str = "env") -> None:
     if not isinstance(env, Environment):
-        raise TypeError(f"env must be an Environment, but got {checks.shown(env)}")
+        raise TypeError(f"{name} must be an Environment, but got {checks.shown(env)}")
 
 
 def world_entries(env: Environment) -> int:

@@ -12,9 +12,9 @@ import jax
 import numpy as np
 
 from jaxbio import checks
-from jaxbio.checks import memory
+from jaxbio.checks import memory, names
 from jaxbio.environment.delays import FixedDelay
-from jaxbio.environment.environment import MAX_HORIZON, Environment
+from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 from jaxbio.environment.losses import (
     BernoulliLosses,
     BlockBernoulliLosses,
@@ -214,6 +214,9 @@ ENVIRONMENTS: dict[str, Callable[..., Environment]] = {
 }
 
 
+OWN = frozenset(ENVIRONMENTS)
+
+
 def environment_names() -> tuple[str, ...]:
     """The names that `make_environment` knows."""
     return tuple(ENVIRONMENTS)
@@ -224,6 +227,19 @@ _signature = cache(inspect.signature)
 
 def make_environment(name: str, **options: Any) -> Environment:
     """A named problem; see `environment_names()` and the functions of this module."""
-    build = ENVIRONMENTS[checks.choice("environment name", name, environment_names())]
+    build = ENVIRONMENTS[checks.name_of("environment name", name, environment_names())]
     checks.options(name, options, _signature(build))
-    return build(**options)
+    made = build(**options)
+    check_environment(made, f"what {name!r} makes")
+    return made
+
+
+def register_environment(name: str, make: Callable[..., Any], *, replace: bool = False) -> None:
+    """Add a problem to those with a name, for this process.
+
+    name: small letters, digits and . _ + -. make: a function that makes an `Environment`; its
+    arguments are the options, each with a default, `delays` among them where a delay may be chosen
+    (`--delay` of commands). replace: an earlier one of yours with this name goes; those of jaxbio
+    stay.
+    """
+    names.register(ENVIRONMENTS, OWN, "environment name", name, make, replace)

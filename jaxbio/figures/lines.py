@@ -5,7 +5,7 @@ Panels are placed in inches, so that text has the room it needs and nothing is c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from jaxbio import checks
 from jaxbio.analysis.statistics import student_reach
+from jaxbio.figures.picture import Picture
 from jaxbio.figures.style import (
     DPI,
     LEARNER_DASHES,
@@ -29,9 +29,7 @@ from jaxbio.figures.style import (
     text_inches,
     wrapped,
 )
-from jaxbio.sweeps.result import Result
 
-SCALES = ("linear", "log")
 LINE_HEIGHT = 1.25 * SIZE  # points between two labels
 
 
@@ -71,7 +69,7 @@ def panels(
     cell, cell_height = width / columns, above + height + 0.63
     total = top + rows * cell_height
     with rc_context(style(look)):
-        figure = Figure(figsize=(width, total), dpi=DPI)
+        figure = Picture(figsize=(width, total), dpi=DPI)
         _write_heading(figure, lines, look)
         drawn = []
         for i, title in enumerate(titles):
@@ -228,82 +226,6 @@ def _overlap(
 ) -> bool:
     end = _start(low, wanted, gap, top) + len(low) * gap
     return _start(high, wanted, gap, top) < end - 1e-9
-
-
-def regret_curves(
-    results: Mapping[str, Result],
-    title: str = "",
-    look: Look | None = None,
-    note: str = "",
-    *,
-    xscale: str = "linear",
-    yscale: str = "linear",
-) -> Figure:
-    """Mean regret over rounds for each named result, with a band of one standard deviation.
-
-    xscale, yscale: "linear" or "log". A scale may also be set later, as in
-    `figure.axes[0].set_yscale("log")`: limits and labels follow. A logarithmic axis begins at the
-    least positive number: what is not positive lies below it, and a curve that ends there is named
-    in the note.
-    """
-    look = _checked_curves(results, title, look, note)
-    results = {str(name): result for name, result in results.items()}
-    checks.choice("xscale", xscale, SCALES)
-    checks.choice("yscale", yscale, SCALES)
-    below = [name for name, result in results.items() if result.final_regret.mean() <= 0]
-    if below and yscale == "log":
-        note = f"{note} Not positive, and so below the axis: {', '.join(below)}.".strip()
-    texts = {name: f"{name}  {r.final_regret.mean():,.0f}" for name, r in results.items()}
-    figure, (axes,) = panels(
-        [""], look, heading=title, note=note, right=room_for(texts.values()), height=3.4
-    )
-    palette = colours(results, look)
-    ends = [
-        End(
-            texts[name],
-            band(axes, result.rounds, np.asarray(result.regret), palette[name]),
-            palette[name],
-        )
-        for name, result in results.items()
-    ]
-    axes.set(xlabel="round", ylabel="cumulative regret", xscale=xscale, yscale=yscale)
-    _free_limits(axes, [(result.rounds, np.asarray(result.regret)) for result in results.values()])
-    thousands(axes)
-    label_ends(axes, ends, look)
-    return figure
-
-
-def _free_limits(axes: Axes, curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Limits that a scale of the user's may still change: from (0, 0) on, or from the least
-    positive mean on a logarithmic axis. What a band has below the means does not count.
-
-    curves: rounds [points] and regret [runs, points] of each.
-    """
-    corners = [np.zeros((1, 2))]
-    for rounds, regret in curves:
-        mean, reach = regret.mean(axis=0), regret.std(axis=0)
-        corners += [np.column_stack([rounds, y]) for y in (mean, mean + reach)]
-    axes.dataLim.update_from_data_xy(np.concatenate(corners), ignore=True)
-    axes.margins(x=0)
-    axes.lines[0].sticky_edges.y.append(0)
-    axes.autoscale_view()
-
-
-def _checked_curves(results: Any, title: Any, look: Any, note: Any) -> Look:
-    if not checks.mapping("results", results, "names to Results"):
-        raise ValueError("results must have at least one Result, but it is empty")
-    for name, one in results.items():
-        if not isinstance(one, Result):
-            raise TypeError(
-                f"results[{checks.shown(name)}] must be a Result, but got {checks.shown(one)}"
-            )
-    if len({str(name) for name in results}) < len(results):
-        raise ValueError(f"results must have names that differ as text, but got {list(results)}")
-    for name, value in (("title", title), ("note", note)):
-        checks.text(name, value)
-    if look is not None and not isinstance(look, Look):
-        raise TypeError(f"look must be a Look, but got {checks.shown(look)}")
-    return Look() if look is None else look
 
 
 def finish_regret(axes: Axes, horizon: int) -> None:

@@ -21,8 +21,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from PIL import Image
-from tqdm.auto import tqdm
 
+from jaxbio.display.bars import tqdm
 from jaxbio.figures.style import DPI, THEMES, Look, style
 from jaxbio.storage import atomic
 

@@ -21,7 +21,8 @@ DPI = 160
 SIZE = 10.0  # points, of all text but titles
 BREAK = re.compile(r"(?<!=)\s+(?![=%])")  # where a line may end
 
-# Okabe and Ito's colours, told apart with any colour vision; "ink" is black, or white on dark.
+# Learner -> its colour in every figure. The first eight are Okabe and Ito's, told apart with any
+# colour vision; "ink" is black, or white on dark.
 LEARNER_COLOURS = {
     "MetaBIO": "#0072B2",
     "DAda-Exp3": "#D55E00",
@@ -31,6 +32,13 @@ LEARNER_COLOURS = {
     "MetaBIO, Tsallis-INF": "#56B4E9",
     "UCB1": "#8C8C8C",
     "MetaBIO, skipping": "ink",
+    "StateThompson": "#8E63C4",
+    "MetaBIO-mean": "#4A5FC9",
+    "HindsightExp3": "#A6761D",
+    "Hindsight-Tsallis": "#7A8B2F",
+    "QPM-D UCB1": "#B3A38B",
+    "Tsallis-INF": "#C0304A",
+    "Exp3": "#E58A9B",
 }
 REGISTERED = {  # the same learners by the names of `make_learner`
     "metabio": "MetaBIO",
@@ -41,11 +49,20 @@ REGISTERED = {  # the same learners by the names of `make_learner`
     "metabio-tsallis": "MetaBIO, Tsallis-INF",
     "ucb1": "UCB1",
     "metabio-skipping": "MetaBIO, skipping",
+    "state-thompson": "StateThompson",
+    "metabio-mean": "MetaBIO-mean",
+    "hindsight-exp3": "HindsightExp3",
+    "hindsight-tsallis": "Hindsight-Tsallis",
+    "qpmd-ucb1": "QPM-D UCB1",
+    "tsallis-inf": "Tsallis-INF",
+    "exp3": "Exp3",
 }
+OTHERWISE = {"Thompson sampling": "Thompson"}  # what a learner is called in words
 REFERENCES = {"uniform play": "muted"}  # no contestants: drawn in a colour of the theme
 LEARNER_DASHES = {"MetaBIO, skipping": (0, (4, 2)), "MetaBIO, Tsallis-INF": (0, (6, 1.5))}
 DASHES = (0, (5, 2.5))  # of what is not measured, or of a variant of a learner
-SPARE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
+# Of learners without one of their own.
+SPARE_COLOURS = ("#1798A8", "#E7298A", "#66A61E", "#2F6DE0", "#B5651D", "#8F8F00", "#F0705A")
 
 
 @dataclass(frozen=True)
@@ -119,20 +136,29 @@ def style(look: Look) -> dict[Any, Any]:
 def colours(learners: Iterable[str], look: Look) -> dict[str, str]:
     """Learner -> colour: its own wherever it is drawn; others take the spare ones in turn.
 
-    A name may have options (metabio:delta=0.05): the first of several such has the colour.
+    A name may have options (metabio:delta=0.05, or "MetaBIO, rate x 3"): the first of several such
+    has the colour.
     """
     names = list(learners)
     found: dict[str, str] = {}
     for name in names:
-        plain = name.split(":")[0]
-        own = REFERENCES.get(name) or LEARNER_COLOURS.get(REGISTERED.get(plain, plain))
+        own = REFERENCES.get(name) or _own_colour(name)
         if own is not None and own not in found.values():
             found[name] = own
-    spare = [c for c in SPARE_COLOURS if c not in found.values()] or list(SPARE_COLOURS)
+    spare = [c for c in SPARE_COLOURS if c not in found.values()]
     unknown = [name for name in names if name not in found]
     found |= {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
     themed = {"ink": look.theme.ink, "muted": look.theme.muted}
     return {name: themed.get(found[name], found[name]) for name in names}
+
+
+def _own_colour(name: str) -> str | None:
+    """Of the learner that a name means, with its options or without."""
+    for part in (name, name.split(":")[0], name.split(",")[0]):
+        known = OTHERWISE.get(part, REGISTERED.get(part, part))
+        if known in LEARNER_COLOURS:
+            return LEARNER_COLOURS[known]
+    return None
 
 
 def shades(colour: str, count: int, look: Look) -> list[str]:

@@ -30,7 +30,7 @@ TUNINGS = ("corrected", "anytime", "printed")
 
 class ExponentialTicket(NamedTuple):
     """weight: float [], 1 / (p + gamma) of the time of play (gamma may be 0); round: int32 [] if
-    skipping, else None.
+    skipping, as it is filed with the play, else None.
     """
 
     weight: Array
@@ -77,6 +77,13 @@ def explore(w: Array, rate: Array, u: Array) -> tuple[Array, Array]:
     action = pick(w, u)
     total = jnp.sum(w)
     return action, total / (select(w, action) + rate * total)
+
+
+def with_round(ticket: ExponentialTicket, t: Array) -> ExponentialTicket:
+    """The ticket as it is filed at the end of round t. Where several decisions are open at the same
+    time (`jaxbio.Agent`), it was made out before it was known which round that would be.
+    """
+    return ticket if ticket.round is None else ticket._replace(round=t)
 
 
 def add_losses(cumulative: Sum, arrivals: Arrivals, weight: Array) -> Sum:
@@ -158,7 +165,7 @@ class DAdaExp3:
             state.outstanding + 1 - fed,
             skipped,
         )
-        return new, play.ticket
+        return new, with_round(play.ticket, t)
 
 
 class Exp3State(NamedTuple):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from jaxbio import checks
+from jaxbio.checks import names
 from jaxbio.core import Learner
 from jaxbio.learners.bold import BOLD
 from jaxbio.learners.elimination import SuccessiveElimination
@@ -128,13 +131,48 @@ LEARNERS: dict[str, Callable[..., Any]] = {
 }
 
 
+OWN = frozenset(LEARNERS)
+GROUP = "jaxbio.learners"  # of entry points: names of learners that installed packages bring
+
+
 def learner_names() -> tuple[str, ...]:
     """The names that `make_learner` knows."""
-    return tuple(LEARNERS)
+    return (*LEARNERS, *(name for name in _installed() if name not in LEARNERS))
 
 
 def make_learner(name: str, **options: Any) -> Learner:
     """A ready learner; see `learner_names()`. Its options are the fields of its classes."""
-    build = LEARNERS[checks.choice("learner name", name, learner_names())]
+    build = learner_builder(name)
     checks.options(name, options, inspect.signature(build))
-    return build(**options)
+    return checks.learner(f"what {name!r} makes", build(**options))
+
+
+def learner_builder(name: str) -> Callable[..., Any]:
+    """What makes the learner of this name, of its options."""
+    known = names.in_any_case(name, LEARNERS)
+    if isinstance(known, str) and known in LEARNERS:  # quickly, without asking what is installed
+        return LEARNERS[known]
+    found = checks.name_of("learner name", name, learner_names())
+    entry = _installed()[found]
+    try:
+        names.register(LEARNERS, OWN, "learner name", found, entry.load(), replace=False)
+    except Exception as error:  # whatever a package raises while it is imported
+        raise ValueError(f"learner {found!r}: {entry.value} cannot be used: {error!r}") from error
+    return LEARNERS[found]
+
+
+def register_learner(name: str, make: Callable[..., Any], *, replace: bool = False) -> None:
+    """Add a learner to those with a name, for this process.
+
+    name: small letters, digits and . _ + -. make: a class of learners, or a function that makes
+    one; its arguments are the options, each with a default. `make_learner`, sweep files and
+    commands run from this process know the name. replace: an earlier one of yours with this name
+    goes; those of jaxbio stay.
+    """
+    names.register(LEARNERS, OWN, "learner name", name, make, replace)
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """Learners of installed packages: the entry points of `GROUP`, not imported yet."""
+    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in OWN}

@@ -17,6 +17,8 @@ from jax import lax
 from jaxbio.core import Array, Known, round_number
 from jaxbio.ops import Wide, count, wide_add, wide_value, wide_zero, wrapping
 
+MANY_LANES = 16
+
 
 class Skipping(NamedTuple):
     """active: int32 [], outstanding rounds that count; total (D-hat): their sum over past rounds.
@@ -71,13 +73,28 @@ def settle(state: Skipping, t: Array, rounds: Array, due: Array) -> Skipping:
     counted = due & (rounds > state.cut)
     leaving = count(counted[:-1])
     depth = state.pending.shape[0] - 1
-    pending = state.pending
-    for lane in range(rounds.shape[0] - 1):
-        slot = jnp.where(due[lane], rounds[lane] & (depth - 1), depth)
-        pending = lax.dynamic_update_index_in_dim(pending, jnp.bool_(False), slot, 0)
+    pending = _left(state.pending, rounds[:-1], due[:-1])
     joined = jnp.where(due[-1], depth, t & (depth - 1))
     pending = lax.dynamic_update_index_in_dim(pending, jnp.bool_(True), joined, 0)
     pending = lax.optimization_barrier(pending)
     flag = lax.dynamic_index_in_dim(pending, (state.cut + 1) & (depth - 1), keepdims=False)
     joins = (~due[-1]).astype(jnp.int32)
     return state._replace(active=state.active + joins - leaving, pending=pending, flag=flag)
+
+
+def _left(pending: Array, rounds: Array, due: Array) -> Array:
+    """Without the rounds that are due, lane by lane. Many lanes are a loop: they are rare, and each
+    that is written out takes as long to compile as any other.
+    """
+    depth = pending.shape[0] - 1
+
+    def leave(pending: Array, lane: tuple[Array, Array]) -> tuple[Array, None]:
+        number, due = lane
+        slot = jnp.where(due, number & (depth - 1), depth)
+        return lax.dynamic_update_index_in_dim(pending, jnp.bool_(False), slot, 0), None
+
+    if rounds.shape[0] > MANY_LANES:
+        return lax.scan(leave, pending, (rounds, due))[0]
+    for lane in range(rounds.shape[0]):
+        pending, _ = leave(pending, (rounds[lane], due[lane]))
+    return pending

@@ -11,7 +11,13 @@ from jax import lax
 from jaxbio import checks
 from jaxbio.core import Array, Arrivals, Known, Play, multiplier, round_number
 from jaxbio.learners import skipping
-from jaxbio.learners.exp3 import ExponentialTicket, add_losses, gaps, num_actions
+from jaxbio.learners.exp3 import (
+    ExponentialTicket,
+    add_losses,
+    gaps,
+    num_actions,
+    with_round,
+)
 from jaxbio.ops import Sum, Wide, count, pick, select, sum_zero, wide_add, wide_value, wide_zero
 from jaxbio.trees import pytree, set_field, static
 
@@ -123,4 +129,4 @@ class TsallisINF:
             state.outstanding + 1 - count(arrivals.due),
             skipped,
         )
-        return new, play.ticket
+        return new, with_round(play.ticket, t)

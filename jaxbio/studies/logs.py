@@ -60,8 +60,11 @@ def add_columns(
     made.add_argument("--values", type=_values, metavar="LABEL=NUMBER", help=about)
     about = "decisions in a unit of --delay, such as 500 in a day, where there is no --time"
     parsing.option(made, "--rate", read_log, about, type=float)
-    about = "states from a number: how many, with as many rows each, or edges as in 10,20,30"
-    made.add_argument("--bins", type=_bins, help=about)
+    about = (
+        "states from a number: how many, with as many rows each, or edges as in 10,20,30; of "
+        "several columns COLUMN=5, or COLUMN=10,20,30, once for each that is a number"
+    )
+    made.add_argument("--bins", type=_bins, action="append", help=about)
     for name, about in TEXTS.items():
         if name not in known:
             parsing.option(made, f"--{name}", read_log, about)
@@ -79,6 +82,7 @@ def read(file: Path, options: Any) -> Log:
     names = ["time", *SEVERAL, "low", "high", "values", "unknown", "rate", "bins", "most-dropped",
              *COLUMNS, *TEXTS]  # fmt: skip
     given = {name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in names}
+    given["bins"] = _all_bins(options.bins)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LogWarning)
         try:
@@ -113,11 +117,29 @@ def _values(text: str) -> dict[str, float]:
         ) from None
 
 
-def _bins(text: str) -> int | list[float]:
-    parts = [part for part in text.split(",") if part.strip()]
+def _bins(text: str) -> Any:
+    """5, edges, or a pair of a column and one of these."""
+    name, named, cut = text.rpartition("=")
+    parts = [part for part in cut.split(",") if part.strip()]
     try:
-        return [float(part) for part in parts] if "," in text else int(text)
+        found = [float(part) for part in parts] if "," in cut else int(cut)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} must be a number of states, or edges with commas between them"
+            f"{text!r} must be a number of states, or edges with commas between them, for one of "
+            "several columns after its name, as in age=5"
         ) from None
+    return (name, found) if named else found
+
+
+def _all_bins(given: list[Any] | None) -> Any:
+    if given is None:
+        return None
+    pairs = [one for one in given if isinstance(one, tuple)]
+    if not pairs and len(given) == 1:
+        return given[0]
+    if len(pairs) < len(given):
+        raise ValueError(
+            "--bins must be given once, or as COLUMN=5 for each column, but got "
+            f"{', '.join(map(str, given))}"
+        )
+    return dict(pairs)

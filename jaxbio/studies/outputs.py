@@ -18,6 +18,7 @@ import xarray as xr
 
 from jaxbio.storage import netcdf
 from jaxbio.storage.atomic import SCRATCH
+from jaxbio.studies import specs
 from jaxbio.sweeps.workers import number_of_workers
 
 LONGEST = 100  # letters of a name; file systems take 255 with what comes before and after
@@ -40,8 +41,8 @@ def named(*options: Any) -> str:
 def problem(options: Any) -> list[str]:
     """What --environment, --set and --delay say, for a name."""
     changes = [f"{option}={value}" for option, value in options.set or []]
-    delay = [] if options.delay is None else [f"delay={options.delay}"]
-    return [options.environment, *changes, *delay]
+    delay = [] if options.delay is None else [f"delay={specs.delay_name(options.delay)}"]
+    return [specs.environment_name(options.environment), *changes, *delay]
 
 
 def parts(options: Any, name: str) -> Path:

@@ -5,19 +5,42 @@ from __future__ import annotations
 import argparse
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import shtab
 
 from jaxbio import checks
-from jaxbio.environment.delays import DELAYS
-from jaxbio.environment.instances import ENVIRONMENTS
+from jaxbio.checks import names
+from jaxbio.environment.instances import environment_names
+from jaxbio.environment.laws import DELAYS
 from jaxbio.studies.families import FAMILIES, GETS, SIGNATURE
 from jaxbio.studies.paper.experiment import Options
 
+LEARNER = "a name, name:option=value, or module:name of your own, module:name:option=value"
 PICTURES = (".png", ".pdf", ".svg")
 Command = Callable[[Any], Any]  # options -> what is found, and as text; None where nothing is
+
+
+class Names(list[str]):
+    """Choices in any case, and everything that may be module:name or name:options."""
+
+    def __contains__(self, text: object) -> bool:
+        return isinstance(text, str) and (":" in text or names.in_any_case(text, self) in [*self])
+
+
+def whole(text: str) -> int:
+    """An integer, also as 10_000 or 1e4."""
+    try:
+        return int(text)
+    except ValueError:
+        with suppress(ValueError, OverflowError):  # neither a number nor a finite one
+            if int(float(text)) == float(text):
+                return int(float(text))
+    raise argparse.ArgumentTypeError(
+        f"must be a whole number, such as 10000 or 1e4, but got {checks.shown(text)}"
+    )
 
 
 def add_command(
@@ -51,8 +74,8 @@ def add_study(
     function: of Python that does the same, whose defaults it has.
     """
     made = add_command(commands, name, about, study, example)
-    option(made, "--runs", function, "at each point", type=int)
-    option(made, "--seed", function, "root seed", type=int)
+    option(made, "--runs", function, "at each point", type=whole)
+    option(made, "--seed", function, "root seed", type=whole)
     folder(made, name)
     return made
 
@@ -78,39 +101,44 @@ def option(
 
 def horizon(made: argparse.ArgumentParser) -> None:
     """Python functions of a problem ask for T; on the command line it is that of the paper."""
-    option(made, "--horizon", Options, "rounds T", type=int)
+    option(made, "--horizon", Options, "rounds T", type=whole)
 
 
 def numbers(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
     horizon(made)
-    option(made, "--runs", function, "independent runs", type=int)
-    option(made, "--seed", function, "root seed", type=int)
+    option(made, "--runs", function, "independent runs", type=whole)
+    option(made, "--seed", function, "root seed", type=whole)
 
 
 def problem(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--actions", type=int, required=True, help="K")
-    made.add_argument("--states", type=int, required=True, help="S")
+    made.add_argument("--actions", type=whole, required=True, help="K")
+    made.add_argument("--states", type=whole, required=True, help="S")
     horizon(made)
-    made.add_argument("--delay", default="50", help="50, laplace:50,25, ... (50)")
+    made.add_argument("--delay", default="50", help=f"{_laws()} (50)")
 
 
 def environment(made: argparse.ArgumentParser, usual: str | None = None, more: str = "") -> None:
     """A problem by name, its options and its delay. usual: the name where none need be given."""
-    known: dict[str, Any] = {"choices": list(ENVIRONMENTS)}
+    known: dict[str, Any] = {"choices": Names(environment_names())}
     if usual is None:
-        made.add_argument("environment", metavar="ENVIRONMENT", **known)
+        about = "a name, or module:name of your own"
+        made.add_argument("environment", metavar="ENVIRONMENT", help=about, **known)
     else:
         made.add_argument(
             "--environment", metavar="NAME", default=usual, help=f"({usual})", **known
         )
     made.add_argument("--set", nargs=2, action="append", metavar=("OPTION", "VALUE"))
-    laws = ", ".join(DELAYS)
-    made.add_argument("--delay", help=f"50, or laplace:50,25 and the like ({laws}){more}")
+    made.add_argument("--delay", help=f"{_laws()}{more}")
+
+
+def _laws() -> str:
+    known = ", ".join(DELAYS)
+    return f"50, or laplace:50,25 and the like ({known}), empirical:FILE, or module:name"
 
 
 def fixed(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
-    option(made, "--horizon", function, "rounds T", type=int)
-    option(made, "--delay", function, "d", type=int)
+    option(made, "--horizon", function, "rounds T", type=whole)
+    option(made, "--delay", function, "d", type=whole)
 
 
 def family(made: argparse.ArgumentParser, function: Callable[..., Any]) -> None:

@@ -25,6 +25,7 @@ from jaxbio.sweeps.sweep import sweep
 RATES = (1.0, 0.3, 3.0, 10.0, 30.0)
 RADII = (1.0, 0.3, 0.1, 0.03)
 MEMORY = (1.0, 0.9998, 0.999, 0.995)  # rounds count for 1 / (1 - discount) rounds
+BONUSES = {"exploration": (2.0, 0.5, 0.2, 0.05, 0.01, 0.002, 6.0, 20.0), "discount": MEMORY}
 TRAINING_RUNS = 64
 
 
@@ -65,10 +66,10 @@ PRACTICAL: dict[str, Practical] = {
     "DAda-Exp3": Practical("dada-exp3", {}, {"scale": RATES}),
     "DAda-Exp3, skipping": Practical("dada-exp3-skipping", {}, {"scale": RATES}),
     "Tsallis-INF": Practical("tsallis-inf", {}, {"scale": RATES}),
-    "UCB1": Practical("ucb1", {}, {"exploration": (2.0, 0.5, 0.2, 0.05, 0.01)}),
-    "Thompson sampling": Practical("thompson", {}, {}),
+    "UCB1": Practical("ucb1", {}, BONUSES),
+    "Thompson sampling": Practical("thompson", {}, {"discount": MEMORY}),
     "Successive elimination": Practical("successive-elimination", {}, {"scale": (1.0, *RADII[1:])}),
-    "QPM-D UCB1": Practical("qpmd-ucb1", {}, {"exploration": (2.0, 0.5, 0.2, 0.05, 0.01)}),
+    "QPM-D UCB1": Practical("qpmd-ucb1", {}, BONUSES),
     "MetaBIO": Practical("metabio", {}, {"scale": RATES, "radius_scale": RADII}),
     "MetaBIO-mean": Practical("metabio-mean", {}, {"scale": RATES}),
     "MetaBIO-Tsallis": Practical("metabio-tsallis", {}, {"scale": RATES}),
@@ -78,7 +79,7 @@ PRACTICAL: dict[str, Practical] = {
     "HindsightExp3": Practical("hindsight-exp3", {}, {"scale": RATES, "discount": MEMORY}),
     "Hindsight-Tsallis": Practical("hindsight-tsallis", {}, {"scale": RATES, "discount": MEMORY}),
     "NSD-UCRL2": Practical(
-        "nsd-ucrl2", {}, {"radius_scale": RADII, "window": (None, 2000, 500)}
+        "nsd-ucrl2", {}, {"radius_scale": (*RADII, 0.01, 0.003), "window": (None, 2000, 500)}
     ),
     "StateThompson": Practical("state-thompson", {}, {"discount": MEMORY}),
     "StateThompson, exact": Practical("state-thompson", {"sampler": "exact"}, {"discount": MEMORY}),

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from tqdm.auto import tqdm
 
 from jaxbio import checks
 from jaxbio.checks import memory
 from jaxbio.core import check_learner, ignores_empty_lanes
+from jaxbio.display.bars import tqdm
 from jaxbio.engine.backends.choice import boxes
 from jaxbio.engine.footprint import table_bytes
 from jaxbio.engine.sizing import ring_sizes

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
+
+from jaxbio.sweeps import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """Many runs of one learner.
 
@@ -27,15 +35,16 @@ class Result:
       never did;
     - whatever else a learner's `facts` report.
 
-    backend: what played the runs (see `simulate`).
+    backend: what played the runs (see `simulate`). learner: what was played, in short.
     """
 
     rounds: np.ndarray
     regret: np.ndarray
     loss: np.ndarray
     info: dict[str, np.ndarray]
-    replay: Callable[[], np.ndarray] = field(repr=False)
+    replay: Callable[[], np.ndarray]
     backend: str = ""
+    learner: str = ""
 
     @property
     def final_regret(self) -> np.ndarray:
@@ -52,6 +61,33 @@ class Result:
         every = np.cumsum(self.replay(), axis=1, dtype=np.float64)  # [runs, points, K]
         best = np.argmin(every[:, -1, :], axis=1)
         return self.loss - np.take_along_axis(every, best[:, None, None], axis=2)[:, :, 0]
+
+    def to_xarray(self) -> xr.Dataset:
+        """regret, loss [run, round], final_regret and every fact [run], named as in a sweep."""
+        curves = {"regret": self.regret, "loss": self.loss}
+        facts = {"final_regret": self.final_regret, **self.info}
+        return xr.Dataset(
+            {name: (("run", "round"), values) for name, values in curves.items()}
+            | {name: ("run", np.asarray(values)) for name, values in facts.items()},
+            {"run": np.arange(len(self.regret)), "round": self.rounds},
+            {"learner": self.learner, "backend": self.backend},
+        )
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """A row for every run and recorded round: columns run, round, regret and loss."""
+        return self.to_xarray()[["regret", "loss"]].to_dataframe().reset_index()
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the regret curve: `jaxbio.plot.regret_curves` with this result, and its options."""
+        name = self.learner.split("(")[0] or "learner"
+        # Figures are built on results, and found when they are asked for.
+        return importlib.import_module("jaxbio.plot").regret_curves({name: self}, **options)
+
+    def __repr__(self) -> str:
+        return shown.as_text(self)
+
+    def _repr_html_(self) -> str:
+        return shown.as_html(self)
 
 
 def running_sum(increments: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

@@ -112,6 +112,7 @@ def simulate(
             partial(_replay, game.env, code, keys, width, stops, points, workers, backend),
         ),
         backend=players[0][1].name,
+        learner=repr(learner),
     )
 
 

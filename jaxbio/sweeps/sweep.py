@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from tqdm.auto import tqdm
 
 from jaxbio import checks, rng
 from jaxbio.checks import memory as room
+from jaxbio.display.bars import tqdm
 from jaxbio.engine.backends import choice
 from jaxbio.engine.code.fingerprint import digest
 from jaxbio.storage.provenance import surroundings

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import jax
 import numpy as np
-from tqdm.auto import tqdm
 
 from jaxbio import checks
+from jaxbio.display.bars import tqdm
 
 T = TypeVar("T")
 Advance = Callable[[int], None]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +14,10 @@ from typing import Any
 
 import pytest
 import xarray as xr
+from PIL import Image
 
 import jaxbio as jb
-from jaxbio.cli import bench, run, sweep_file, tuning
+from jaxbio.cli import bench, run, sweep_file, sweep_summary, tuning
 from jaxbio.cli import main as cli
 from jaxbio.studies import specs
 from jaxbio.studies.advise import command as advise
@@ -139,12 +142,17 @@ def test_sweep_of_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
     config.write_text(CONFIG.format(store=tmp_path / "store", output=output))
     found = printed(capsys, "sweep", str(config), "--quiet")
     assert found["sizes"]["delay"] == 2
+    assert len(found["points"]) == 8
+    assert Image.open(found["figure"]).size[0] > 600
     with xr.open_dataset(output, engine="scipy") as data:
         env = jb.make_environment("paper-utility", states=5, delays=jb.FixedDelay(9))
         learner = jb.make_learner("metabio", delta=0.05)
         alone = jb.simulate(env, learner, horizon=200, runs=8, progress=False)
         cell = data.final_regret.sel(learner="Both", delay=9, states=5, delta=0.05)
         assert cell.values.tolist() == alone.final_regret.tolist()
+    point = {"delay": 9, "states": 5, "delta": 0.05}
+    (row,) = [row for row in found["points"] if row["point"] == point]
+    assert row["mean final regret"] == {"Both": pytest.approx(alone.final_regret.mean())}
     assert (tmp_path / "store" / "settings.json").exists()
 
 
@@ -442,3 +450,34 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     process.stdout.close()
     assert process.stderr.read() == b""
     assert process.wait() == cli.UNREAD
+
+
+def test_without_a_command_it_says_where_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    said = capsys.readouterr().out
+    commands = re.findall(r"^  \S.*(jaxbio [a-z].*)$", said, flags=re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        words = shlex.split(command)[1:]
+        if words[-1] != "--help":
+            cli.parser().parse_args(words)
+
+
+def test_the_table_of_a_sweep_marks_the_least() -> None:
+    data = jb.sweep(
+        lambda delay: jb.make_environment("paper-utility", delays=jb.FixedDelay(delay)),
+        {"UCB1": jb.UCB1(), "Thompson": jb.ThompsonSampling()},
+        {"delay": list(range(1, 31))},
+        horizon=100,
+        runs=4,
+        keep="finals",
+        progress=False,
+    )
+    lines = sweep_summary.table(data).splitlines()
+    assert lines[1].split() == ["delay", "UCB1", "Thompson"]
+    assert lines[-1] == "and 6 more points: they are in the file"
+    mean = data.final_regret.mean("run")
+    for line in lines[2:-1]:
+        delay, *cells = line.split()
+        means = mean.sel(delay=int(delay)).values
+        assert [cell.endswith("*") for cell in cells] == (means == means.min()).tolist()

@@ -70,6 +70,11 @@ MONTH = "--time-format %b-%y"
 FINE: dict[str, tuple[str, dict[str, Any]]] = {
     "a game": (f"{GAME} --delay 50 --key userid", {"reward": "retention_7", "delay": 50}),
     "a game by the day": (f"{GAME} --delay 7 --rate 40", {"reward": "retention_7", "delay": 280}),
+    "a game with two states": (
+        f"{GAME},sum_gamerounds --bins sum_gamerounds=50,100 --delay 50".replace(
+            "--reward retention_7,", "--reward retention_7 --state retention_1,"),
+        {"reward": "retention_7", "delay": 50, "state": ["retention_1", "sum_gamerounds"],
+         "bins": {"sum_gamerounds": [50, 100]}}),
     "a campaign": (f"{MAIL} --high 500 --delay 30", {"reward": "spend", "high": 500, "delay": 30}),
     "a trial": (f"{STROKE} {MONTH} --loss FDEAD --unknown U --delay 180d",
                 {"loss": "FDEAD", "unknown": "U", "delay": "180d", "time_format": "%b-%y"}),
@@ -131,6 +136,12 @@ def test_what_stops_it_names_the_option_that_helps(
     error = capsys.readouterr().err.strip()
     assert len(error.splitlines()) == 1
     assert re.search(STOPPED[words], error), error
+
+
+def test_bins_are_of_one_column_or_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["log", "check", str(folder / "game.csv"), *GAME.split()[1:], "--bins", "3"]
+    assert cli.main([*words, "--bins", "retention_1=5"]) == 2
+    assert "--bins must be given once, or as COLUMN=5 for each" in capsys.readouterr().err
 
 
 def test_labels_with_numbers_are_asked_for(

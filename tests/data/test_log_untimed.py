@@ -77,6 +77,7 @@ def test_one_delay_of_all_rows() -> None:
     assert log.come.tolist() == [i != 4 for i in range(40)]
     assert set(log.delays_in_rounds()[log.come]) == {30}
     assert log.end == 70  # all that are given have come
+    assert log.delays_in_rounds()[4] == 0  # lost: nothing is known of when it came
     assert not log.at_once
     for other in ("30", 30.0, np.int64(30)):
         with pytest.warns(jb.LogWarning):
@@ -178,6 +179,24 @@ def test_time_to_event_or_censoring(time: str | None) -> None:
 
 
 @QUIETLY
+def test_a_fit_waits_as_long_as_rows_were_followed() -> None:
+    """The end of the log is another: the last row was followed for 90 rounds, the first for 3."""
+    took = [3.0, *[float(i % 7 + 1) for i in range(1, 39)], 90.0]
+    event = [i % 3 == 1 for i in range(40)]
+    options: dict[str, Any] = UNTIMED | {"delay": "T", "event": "E", "loss": "E"}
+    made = table(T=took, E=event, minute=[float(i) for i in range(40)])
+    fit = jb.fit(read(made, **options))
+    came, waiting = (
+        [int(t) for t, e in zip(took, event, strict=True) if e is kind] for kind in (True, False)
+    )
+    by_hand = jb.fit_delays(came, waiting)
+    np.testing.assert_array_equal(fit.delays[0].rounds, by_hand.rounds)
+    np.testing.assert_allclose(fit.delays[0].survival, by_hand.survival)
+    timed = jb.fit(read(made, **options | {"time": "minute"}))
+    np.testing.assert_allclose(timed.delays[0].survival, by_hand.survival)
+
+
+@QUIETLY
 def test_events_with_arrivals_and_an_end() -> None:
     made = table(
         E=[i % 4 == 0 for i in range(40)],
@@ -247,6 +266,30 @@ def test_several_columns_are_one_action() -> None:
     states = read(made, state=["seen", "RXHEP"], missing_state="none")
     assert len(states) == 40
     assert states.states == ("high, 10", "low, 2", "low, 9", "low, none")
+
+
+@QUIETLY
+def test_numbers_among_several_columns_of_states() -> None:
+    """And what was shown may be a part of the state."""
+    age = [float(i % 10) for i in range(40)]
+    age[3] = np.nan
+    made = table(age=age)
+    log = read(made, state=["arm", "age", "seen"], bins={"age": [5.0]})
+    assert log.dropped == {"no age": jb.Dropped(1, (3,))}
+    assert log.edges is None
+    rows = [i for i in range(40) if i != 3]
+    texts = [
+        f"{made['arm'][i]}, {'from' if age[i] >= 5 else 'below'} 5, {made['seen'][i]}" for i in rows
+    ]
+    assert [log.states[one] for one in log.state] == texts
+    quantiles = read(made, state=["seen", "age"], bins={"age": 2})
+    assert {one.partition(", ")[2] for one in quantiles.states} == {"below 5", "from 5"}
+    alone = read(made, state="age", bins={"age": 2})
+    same(alone, read(made, state="age", bins=2))
+    assert alone.edges is not None
+    labelled = read(made | {"seen": [None, *made["seen"][1:]]}, state=["age", "seen"],
+                    bins={"age": 2}, missing_state="none")  # fmt: skip
+    assert labelled.states[labelled.state[0]] == "below 5, none"
 
 
 def test_codes_of_several_columns_do_not_depend_on_the_parts(
@@ -339,7 +382,17 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         r"no outcome has come in the 40 rows that can be used \(column 'E'\)",
     ),
     "bins of several columns": (
-        lambda: read(table(), state=["seen", "known"], **UNTIMED, bins=3), "bins makes states of"
+        lambda: read(table(), state=["seen", "known"], **UNTIMED, bins=3),
+        r"bins must say which of .*, such as {'known': 5} \(on the command line known=5\), but",
+    ),
+    "bins of another column": (
+        lambda: read(table(), bins={"arm": 3}), r"bins must name columns of state .* got 'arm'"
+    ),
+    "labels of what is missing among numbers": (
+        lambda: read(table(), bins={"seen": 3}, missing_state="none"), "missing_state is a label"
+    ),
+    "the action as the state": (
+        lambda: read(table(), state=["arm"]), "state must be another column than action"
     ),
     "the same column twice": (
         lambda: read(table(), action=["arm", "arm"]), "action must be another column than action"
@@ -349,7 +402,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: read(
             table(2000, shown=range(2000), known=range(2000),
                   one=np.arange(2000) % 50, two=np.arange(2000) // 50), action=["one", "two"]),
-        "columns 'one' and 'two' together have more than 1,000 different combinations",
+        "columns 'one' and 'two' together have 2,000 different combinations, more th",
     ),
     "labels of outcomes": (
         lambda: read(table(cost=["dead", "well"] * 20), **UNTIMED),

@@ -16,7 +16,9 @@ import numpy as np
 from jaxbio.engine.arrays import is_small
 from jaxbio.engine.backends.layout import WIDTH, WORD
 from jaxbio.engine.backends.native import Native
+from jaxbio.engine.backends.single import Code, Function
 from jaxbio.engine.game_program import GameProgram, program_of
+from jaxbio.engine.single import single_program
 
 
 def types_of(arrays: Sequence[Any]) -> list[Any]:
@@ -110,6 +112,20 @@ def flat(
         )
         empty = [np.zeros((*out.shape, runs), out.dtype) for out in outs]
         return tree.unflatten(play_carry(Native(program), everybody, empty, runs))
+    step, mine, shared = keeping(function, batched)
+    kept = [*(one[i] for i in mine), *outs]
+    program = program_of_step(step, [one[i] for i in shared], kept, False)
+    start = [*(args[i] for i in mine), *(np.zeros((*x.shape, runs), x.dtype) for x in outs)]
+    found = play_carry(Native(program), [args[i] for i in shared], start, runs)
+    for i, left in zip(mine, found, strict=False):
+        np.testing.assert_array_equal(left, args[i], err_msg="an argument was changed")
+    return tree.unflatten(found[len(mine) :])
+
+
+def keeping(function: Callable[..., Any], batched: Sequence[bool]) -> Any:
+    """A step(numbers, carry) that keeps the arguments that every run has of its own and puts the
+    results behind them; and which arguments these are, and which are shared.
+    """
     mine = [i for i, own in enumerate(batched) if own]
     shared = [i for i, own in enumerate(batched) if not own]
 
@@ -118,12 +134,30 @@ def flat(
         found = function(*(given[i] for i in range(len(batched))))
         return [*carry[: len(mine)], *jax.tree.leaves(found)]
 
-    kept = [*(one[i] for i in mine), *outs]
-    program = program_of_step(step, [one[i] for i in shared], kept, False)
-    start = [*(args[i] for i in mine), *(np.zeros((*x.shape, runs), x.dtype) for x in outs)]
-    found = play_carry(Native(program), [args[i] for i in shared], start, runs)
+    return step, mine, shared
+
+
+def alone(
+    function: Callable[..., Any], args: Sequence[Any], batched: Sequence[bool], run: int
+) -> Any:
+    """function(*args) for one of the runs, by the machine code of a run that is alone."""
+    pairs = zip(map(np.asarray, args), batched, strict=True)
+    one = [x[..., run] if own else x for x, own in pairs]
+    outs, tree = jax.tree.flatten(jax.eval_shape(function, *types_of(one)))
+    step, mine, shared = keeping(function, batched)
+    numbers, start = [one[i] for i in shared], [one[i] for i in mine]
+    start += [np.zeros(x.shape, x.dtype) for x in outs]
+    code = Code(single_program(step, types_of(numbers), types_of(start)))
+    state = code.fresh()
+    called = Function(code, state)
+    called.raw[:] = b"\xcd" * len(called.raw)  # what nobody has written is not 0
+    for leaf, number in enumerate(numbers):
+        called.give(leaf, number)
+    code.keep(state, start)
+    called()
+    found = [place.get(state) for place in code.kept]
     for i, left in zip(mine, found, strict=False):
-        np.testing.assert_array_equal(left, args[i], err_msg="an argument was changed")
+        np.testing.assert_array_equal(left, one[i], err_msg="an argument was changed")
     return tree.unflatten(found[len(mine) :])
 
 

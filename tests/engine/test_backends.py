@@ -32,7 +32,15 @@ from jaxbio.engine.marks import most_of_block
 from jaxbio.engine.round import begin, make_game
 from jaxbio.engine.rules import GAME, WORLD, Rules
 from jaxbio.engine.sizing import ring_sizes
-from jaxbio.environment import delays, empirical, losses, mappings, windowed
+from jaxbio.environment import (
+    delays,
+    empirical,
+    heavy_tails,
+    losses,
+    mappings,
+    negative_binomial,
+    windowed,
+)
 from jaxbio.trees import as_arrays
 
 RTOL = 1e-6
@@ -141,6 +149,9 @@ PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "table losses": ("metabio", {"losses": jb.TableLosses(GENERATOR.random((HORIZON, 3)))}),
     "block losses": ("exp3", {"losses": jb.BlockBernoulliLosses(THETA, np.array([0, 0, 1]), 4)}),
     "geometric delay": ("metaadabio", {"delays": jb.GeometricDelay(9)}),
+    "log-normal delay": ("ucb1", {"delays": jb.LogNormalDelay(9, 0.8)}),
+    "pareto delay": ("ucb1", {"delays": jb.ParetoDelay(3, 0.7)}),
+    "negative binomial delay": ("exp3", {"delays": jb.NegativeBinomialDelay(9, 0.5)}),
     "uniform delay": ("nsd-ucrl2", {"delays": jb.UniformDelay(0, 80)}),
     "table delay": ("dada-exp3", {"delays": jb.TableDelay(GENERATOR.integers(0, 80, HORIZON))}),
     "empirical delay": ("exp3", {"delays": jb.EmpiricalDelay(np.full(40, 0.02), never=0.2)}),
@@ -168,6 +179,9 @@ TOGETHER = {
     "exp3": ("table mapping", "table losses", "geometric delay"),
     "tsallis-inf": ("block losses", "table delay"),
     "dada-exp3": ("constant losses", "empirical delay"),
+    "thompson": ("log-normal delay",),
+    "successive-elimination": ("pareto delay",),
+    "qpmd-ucb1": ("negative binomial delay",),
     "metabio": ("windowed delay",),
 }
 
@@ -181,7 +195,7 @@ def test_parts_together_by_a_kernel(learner: str) -> None:
 
 def test_every_part_is_among_them() -> None:
     """A new mapping, loss or delay is tested here, or this fails."""
-    modules = (mappings, losses, delays, empirical, windowed)
+    modules = (mappings, losses, delays, empirical, heavy_tails, negative_binomial, windowed)
     kinds = {
         kind
         for module in modules

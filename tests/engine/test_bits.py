@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
@@ -21,8 +22,10 @@ from jaxbio.engine.backends.layout import WIDTH
 from jaxbio.engine.backends.llvm_game import module_of
 from jaxbio.engine.backends.machine_code import Target, object_code
 from jaxbio.engine.backends.native import Native
+from jaxbio.engine.backends.single import Code, Function
 from jaxbio.engine.round import make_game
 from jaxbio.engine.rules import GAME
+from jaxbio.engine.single import single_program
 from jaxbio.engine.sizing import ring_sizes
 
 RUNS, HORIZON = 2 * WIDTH + 5, 240
@@ -105,6 +108,33 @@ def test_every_vector_extension_gives_the_same_bits(name: str, delay: str) -> No
     found = [played(name, delay, TARGETS[target], runs) for target in here]
     assert all(same_bits(found[0], other) for other in found[1:])
     assert any(len(np.unique(x)) > 1 for x in found[0][:-1])
+
+
+def numbers(x: Any, key: Any) -> list[Any]:
+    """Of all kinds that decisions of learners are made of."""
+    word = rng.block(key, jnp.int32(1), rng.DRAW)[0]
+    u = rng.open_unit(word)
+    return [x, word, jnp.exp(-x * u), jnp.log(u) / x, jax.scipy.special.erfinv(u), jnp.sqrt(x) * u]
+
+
+def test_a_run_alone_has_the_same_bits_on_every_cpu() -> None:
+    """The code of an agent; plain CPUs call a function for products that are added unrounded."""
+    types = [jax.ShapeDtypeStruct((), np.float32), jax.ShapeDtypeStruct((2,), np.uint32)]
+    program = single_program(lambda given, _: numbers(*given), types, [])
+    found = []
+    for target in filter(is_here, TARGETS):
+        code = Code(program, TARGETS[target])
+        function = Function(code, code.fresh())
+        for run in range(100):
+            function.give(0, np.float32(0.1 + run / 30))
+            function.give(1, rng.run_keys(3, [run])[:, 0])
+            function()
+            found.append((target, bytes(function.raw[4 * function.outputs :][: 4 * 6])))
+    here = [
+        [words for name, words in found if name == target] for target in filter(is_here, TARGETS)
+    ]
+    assert all(words == here[0] for words in here)
+    assert len(set(here[0])) == 100
 
 
 @pytest.mark.parametrize(("name", "delay"), SOME)

@@ -6,9 +6,10 @@ import functools
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 from cases import GROUPS, INDEX, LARGE, SMALL, Size, sample
-from flat import assert_same, by_vmap, flat
+from flat import alone, assert_same, by_vmap, flat
 
 RUNS = 37  # not a multiple of what a vector holds
 SIZES = {"small": SMALL, "large": LARGE}
@@ -48,6 +49,19 @@ def test_same_as_vmap(group: str, name: str, size: str, per_run: bool) -> None:
     given = [sample(arg, SIZES[size], RUNS, seed) for seed, arg in enumerate(args)]
     got = flat(function, given, [arg.batched for arg in args], per_run, RUNS)
     assert_same(got, expected(group, SIZES[size])[name])
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "size"),
+    [(*one, [*SIZES][number % 2]) for number, one in enumerate(EVERY)],
+)
+def test_a_run_alone_is_one_of_many(group: str, name: str, size: str) -> None:
+    """The code of a function that is called for one run at a time."""
+    function, args = GROUPS[group][name]
+    given = [sample(arg, SIZES[size], RUNS, seed) for seed, arg in enumerate(args)]
+    all_runs, run = expected(group, SIZES[size])[name], len(name) % RUNS
+    got = alone(function, given, [arg.batched for arg in args], run)
+    assert_same(got, jax.tree.map(lambda x: np.asarray(x)[..., run], all_runs))
 
 
 @pytest.mark.parametrize("size", SIZES)

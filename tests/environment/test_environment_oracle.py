@@ -9,7 +9,10 @@ within a stated tolerance of the point where the answer changes; everywhere else
   rounds by at most EPS / 2, so they can differ only if the two are within EPS;
 - Laplace and geometric delays round a value of size m from a logarithm, with an error of a few EPS
   in each of its parts; the tolerances are 4 EPS m and 8 EPS m, and answers then differ by 1;
-- uniform and empirical delays are made with integers only and always agree.
+- log-normal and Pareto delays round a value of size m from an exponential; its exponent x errs by a
+  few EPS (1 + |x|), and m by that many times m: the tolerance is 8 EPS m (1 + |x|), and answers
+  differ by 1 and the tolerance;
+- uniform, empirical and negative binomial delays are made with integers only and always agree.
 """
 
 from __future__ import annotations
@@ -306,6 +309,43 @@ def geometric_values(mean: float, words: np.ndarray) -> tuple[np.ndarray, np.nda
     return values, 2 * (1 + mean + values)  # the uniform errs by EPS, its logarithm times the mean
 
 
+def lognormal_values(median: float, spread: float, words: np.ndarray) -> tuple[np.ndarray, Any]:
+    exponent = spread * scipy.stats.norm.ppf((words.astype(np.float64) + 0.5) / 2**32)
+    values = median * np.exp(exponent)
+    return values + 0.5, 2 * values * (1 + np.abs(exponent))
+
+
+def pareto_values(minimum: float, tail: float, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    exponent = -np.log((words.astype(np.float64) + 0.5) / 2**32) / tail
+    values = minimum * np.exp(exponent)
+    return values, 2 * values * (1 + exponent)
+
+
+def lognormal(median: float, spread: float) -> Any:
+    return (
+        jb.LogNormalDelay(median, spread),
+        lambda w: reference.lognormal_delays(median, spread, w),
+        lambda w: lognormal_values(median, spread, w),
+    )
+
+
+def pareto(minimum: float, tail: float) -> Any:
+    return (
+        jb.ParetoDelay(minimum, tail),
+        lambda w: reference.pareto_delays(minimum, tail, w),
+        lambda w: pareto_values(minimum, tail, w),
+    )
+
+
+def negative_binomial(mean: float, dispersion: float, most: int) -> Any:
+    probabilities = reference.negative_binomial(mean, dispersion, most)
+    return (
+        jb.NegativeBinomialDelay(mean, dispersion),
+        lambda w: reference.empirical_delays(probabilities, 0.0, w),
+        None,
+    )
+
+
 def empirical(probabilities: np.ndarray) -> Any:
     return (
         jb.EmpiricalDelay(probabilities),
@@ -338,6 +378,12 @@ DELAYS = {
         lambda w: reference.geometric_delays(0.3, w),
         lambda w: geometric_values(0.3, w),
     ),
+    "log-normal": lognormal(50, 1),
+    "log-normal, short": lognormal(0.7, 0.4),
+    "pareto": pareto(25, 1.2),
+    "pareto, without a mean": pareto(2.5, 0.6),
+    "negative binomial": negative_binomial(50, 2, 1500),
+    "negative binomial, wide": negative_binomial(7, 0.3, 2000),
     "uniform": (jb.UniformDelay(5, 104), lambda w: reference.uniform_delays(5, 104, w), None),
     "uniform, wide": (
         jb.UniformDelay(0, 2**30),
@@ -359,12 +405,12 @@ def test_delays(name: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
         draw = jax.vmap(lambda t: as_arrays(delays).delay(jnp.zeros(2, jnp.uint32), t))
         ours = np.asarray(draw(rounds(len(words))))
     theirs = np.array(oracle(words.tolist()))
-    doubt = np.zeros(len(words), bool)
+    doubt, size = np.zeros(len(words), bool), np.zeros(len(words))
     if values is not None:
         value, size = values(words)
         doubt = np.abs(value - np.round(value)) <= 4 * EPS * size
     agree(ours, theirs, doubt, bits)
-    assert np.max(np.abs(ours - theirs)) <= 1
+    assert np.all(np.abs(ours - theirs) <= 1 + 4 * EPS * size)
     assert 0 <= ours.min() <= ours.max() <= delays.longest()
     assert np.mean(doubt) < 0.01, "the excuse is rare"
 

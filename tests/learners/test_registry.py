@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
+import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import jaxbio as jb
+from jaxbio.cli import main as cli
+from jaxbio.cli.listing import everything
+from jaxbio.environment.instances import ENVIRONMENTS
+from jaxbio.learners import registry
 from jaxbio.learners.registry import LEARNERS, pairing
 
 DELTA = 0.12
@@ -76,3 +84,88 @@ def test_what_is_fixed_is_no_option() -> None:
     assert (build().skipping, build().scale, build(scale=2.0).scale) == (True, 3.0, 2.0)
     assert build.__doc__ == "Always."
     assert "skipping" not in inspect.signature(build).parameters
+
+
+# --- names that are added
+
+
+@pytest.fixture
+def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables of names are those of jaxbio again, whatever a test adds."""
+    monkeypatch.setattr(registry, "LEARNERS", dict(LEARNERS))
+    monkeypatch.setattr("jaxbio.environment.instances.ENVIRONMENTS", dict(ENVIRONMENTS))
+
+
+def bold(exploration: float = 0.1) -> jb.UCB1:
+    """UCB1 that explores little."""
+    return jb.UCB1(exploration)
+
+
+@pytest.mark.usefixtures("as_before")
+def test_a_name_that_is_added_is_known_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    jb.register_learner("ucb1-bold", bold)
+    jb.register_environment("two-actions", lambda delays=None: jb.make_environment(
+        "paper-utility", actions=2, states=3, **({} if delays is None else {"delays": delays})
+    ))  # fmt: skip
+    assert jb.learner_names()[-1] == "ucb1-bold"
+    assert jb.environment_names()[-1] == "two-actions"
+    assert built("UCB1-Bold").exploration == 0.1
+    assert built("ucb1-bold", exploration=3).exploration == 3
+    with pytest.raises(TypeError, match="'ucb1-bold' has no option 'explore'; it has exploration"):
+        jb.make_learner("ucb1-bold", explore=3)
+    assert cli.main(["list"]) == 0
+    assert "UCB1 that explores little." in capsys.readouterr().out
+    words = ["run", "two-actions", "ucb1-bold:exploration=2", "ucb1", "--delay", "3", "--json"]
+    assert cli.main([*words, "--horizon", "50", "--runs", "3", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ucb1-bold:exploration=2"] == found["ucb1"]
+
+
+@pytest.mark.usefixtures("as_before")
+def test_names_that_cannot_be_added() -> None:
+    jb.register_learner("mine", bold)
+    cases: list[tuple[str, Any, str]] = [
+        ("ucb1", bold, "learner name 'ucb1' is one of jaxbio's own"),
+        ("mine", bold, "learner name 'mine' is taken: choose another one, or say replace=True"),
+        ("My Learner", bold, "learner name must be of small letters, digits and"),
+        ("a:b", bold, "learner name must be of small letters, digits and"),
+        ("other", jb.UCB1(), "make must be a class or a function, but got UCB1"),
+    ]
+    for name, make, message in cases:
+        with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+            jb.register_learner(name, make)
+    with pytest.raises(ValueError, match="'ucb1' is one of jaxbio's own"):
+        jb.register_learner("ucb1", bold, replace=True)
+    jb.register_learner("mine", lambda: 5, replace=True)
+    with pytest.raises(TypeError, match="what 'mine' makes must be a learner with init, act"):
+        jb.make_learner("mine")
+    jb.register_environment("wrong", lambda: 5)
+    with pytest.raises(TypeError, match="what 'wrong' makes must be an Environment, but got 5"):
+        jb.make_environment("wrong")
+
+
+@pytest.mark.usefixtures("as_before")
+def test_learners_of_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package is imported when its learner is asked for; one that is broken says so."""
+    about = tmp_path / "plugin-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[jaxbio.learners]\nplugged = plugin_of_a_test:Plugged\nbroken = nowhere_at_all:Learner\n"
+    )
+    (tmp_path / "plugin_of_a_test.py").write_text(
+        "import jaxbio as jb\n\ndef Plugged(exploration=7):\n    return jb.UCB1(exploration)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry._installed.cache_clear()
+    try:
+        assert {"plugged", "broken"} <= set(jb.learner_names())
+        assert "plugin_of_a_test" not in sys.modules
+        assert built("plugged").exploration == 7
+        assert built("plugged", exploration=2).exploration == 2
+        with pytest.raises(ValueError, match="learner 'broken': nowhere_at_all:Learner cannot be"):
+            jb.make_learner("broken")
+        assert "nowhere_at_all:Learner cannot be used" in everything()["learners"]["broken"]
+    finally:
+        monkeypatch.undo()
+        registry._installed.cache_clear()

@@ -303,6 +303,7 @@ FIXED, LAPLACE = jb.FixedDelay(600), jb.LaplaceDelay(50, 25)
 DELAYS = {"fixed": FIXED, "laplace": LAPLACE}
 LEARNERS = {name: jb.make_learner(name) for name in jb.learner_names()} | {
     "nsd-ucrl2 with a window": jb.make_learner("nsd-ucrl2", window=2000),
+    "ucb1 with a discount": jb.make_learner("ucb1", discount=0.99),
     "bold-exp3 with 300 copies": jb.make_learner("bold-exp3", copies=300),
 }
 TURNS = 128  # of inner loops of learners, and of lanes

@@ -303,6 +303,42 @@ DELAYS: dict[str, Case] = {
 }
 
 DELAYS |= {
+    "no median": (
+        lambda: jb.LogNormalDelay(0, 1),
+        ValueError,
+        "median must be in [1e-06, 1.67772e+07], but got 0.0",
+    ),
+    "negative spread": (
+        lambda: jb.LogNormalDelay(50, -1),
+        ValueError,
+        "spread must be in [0, 100], but got -1.0",
+    ),
+    "no minimum": (
+        lambda: jb.ParetoDelay(0, 1),
+        ValueError,
+        "minimum must be in [1e-06, 1.67772e+07], but got 0.0",
+    ),
+    "no tail": (
+        lambda: jb.ParetoDelay(5, 0),
+        ValueError,
+        "tail must be in [0.01, 1000], but got 0.0",
+    ),
+    "negative dispersion": (
+        lambda: jb.NegativeBinomialDelay(5, -2),
+        ValueError,
+        "dispersion must be in [0.001, 1e+06], but got -2.0",
+    ),
+    "a table that is too long": (
+        lambda: jb.NegativeBinomialDelay(1e6, 0.01),
+        ValueError,
+        "mean and dispersion must make delays of at most 16,777,213 rounds, but with 1e+06 and "
+        "0.01 one in 2e+10 is longer than ",
+    ),
+    "a traced mean": (
+        lambda: jax.vmap(lambda m: jb.NegativeBinomialDelay(m, 2).last)(np.arange(2.0)),
+        TypeError,
+        "mean must have a value, but got a tracer: make the law outside of jit",
+    ),
     "no distribution": (
         lambda: jb.EmpiricalDelay([0.5, 0.4]),
         ValueError,
@@ -500,6 +536,17 @@ LEARNERS: dict[str, Case] = {
         "sampler must be one of 'moments', 'exact', but got 'best'",
     ),
     "discount": (lambda: jb.StateThompson(discount=0), ValueError, "discount must be in (0, 1]"),
+    "discount of losses": (lambda: jb.UCB1(discount=0), ValueError, "discount must be in (0, 1]"),
+    "discount of flips": (
+        lambda: jb.ThompsonSampling(discount=1.01),
+        ValueError,
+        "discount must be in (0, 1], but got 1.01",
+    ),
+    "a discount that float32 cannot hold": (
+        lambda: jb.UCB1(discount=1e-46),
+        ValueError,
+        "discount must be a number that float32 can hold",
+    ),
     "discount of W": (
         lambda: jb.HindsightExp3(discount=1.5),
         ValueError,
@@ -1289,7 +1336,11 @@ def test_whole_numbers_of_all_kinds_pass() -> None:
         (lambda: specs.environment("paper-utility", {"delays": 3}, "50"), "are one thing"),
         (lambda: specs.function("..:x"), "family '..:x' cannot be imported"),
         (lambda: specs.function("nowhere:x"), "family 'nowhere:x' cannot be imported: No module"),
-        (lambda: specs.function("math:pi"), "family 'math:pi': module 'math' has no function 'pi'"),
+        (
+            lambda: specs.function("math:pi"),
+            "family 'math:pi' must be a function (actions, states, ",
+        ),
+        (lambda: specs.function("math:nothing"), "module 'math' has no 'nothing'"),
     ],
 )
 def test_specs_are_refused_with_what_was_written(make: Any, message: str) -> None:
@@ -1329,7 +1380,10 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ("words", "said"),
     [
         ("run nowhere ucb1", "jaxbio run: argument ENVIRONMENT: invalid choice: 'nowhere'"),
-        ("run paper-stochastic ucb1 --runs a", "jaxbio run: argument --runs: invalid int value"),
+        (
+            "run paper-stochastic ucb1 --runs a",
+            "jaxbio run: argument --runs: must be a whole number",
+        ),
         ("theory --actions 3", "jaxbio theory: the following arguments are required: --states"),
         ("nothing", "jaxbio: argument command: invalid choice"),
         (

@@ -42,6 +42,7 @@ from jaxbio import checks, plot, rng
 from jaxbio.cli import main as cli
 from jaxbio.environment.instances import ENVIRONMENTS
 from jaxbio.learners.registry import LEARNERS
+from jaxbio.studies import parsing
 
 SEED = int(os.environ.get("JAXBIO_FUZZ_SEED", "20230715"))
 CALLS = int(os.environ.get("JAXBIO_FUZZ_CALLS", "3000"))
@@ -177,6 +178,9 @@ def targets() -> list[Target]:
         target("FixedDelay", jb.FixedDelay, d=3),
         target("LaplaceDelay", jb.LaplaceDelay, location=5, scale=2),
         target("GeometricDelay", jb.GeometricDelay, mean=5),
+        target("LogNormalDelay", jb.LogNormalDelay, median=5, spread=1),
+        target("ParetoDelay", jb.ParetoDelay, minimum=5, tail=1.2),
+        target("NegativeBinomialDelay", jb.NegativeBinomialDelay, mean=5, dispersion=2),
         target("UniformDelay", jb.UniformDelay, low=2, high=5),
         target("TableDelay", jb.TableDelay, delays=[1, 2]),
         target("EmpiricalDelay", jb.EmpiricalDelay, probabilities=[0.5, 0.2], never=0.3),
@@ -339,7 +343,9 @@ SPECS = (
     "..:x", ".:x", "a b:c", "a:b:c", "math:pi", ":x", "x:", "jaxbio:UCB1", "\0:x", "sys.path:x",
     "5", "laplace:1", "laplace:1,2", "laplace:1,2,3", "laplace:nan,1", "laplace:a,b", "uniform:5,2",
     "uniform:0,5", "geometric:-1", "geometric:" + "9" * 400, "fixed:", "fixed:5", "fixed:1.5",
-    "fixed:2147483648", "normal:3", "laplace:", "exploration=2", "exploration=0", "exploration=x",
+    "fixed:2147483648", "normal:3", "laplace:",
+    "lognormal:5,1", "pareto:2,0", "negbinomial:1e6,0.001", "empirical:", "empirical:none.csv",
+    "exploration=2", "exploration=0", "exploration=x",
     "exploration=2,exploration=3", "=", "delta=0.1", "speed=1", "exploration=1e-400",
     "states", "delays", "delay", "horizon", "actions", "name", "best",
 )  # fmt: skip
@@ -457,7 +463,11 @@ def _given(draw: random.Random, option: argparse.Action) -> list[str]:
         count = draw.choice([1, 2, 3])
     if option.choices and draw.random() < 0.5:
         return [draw.choice(list(option.choices))] * count
-    pools = [NUMBERS, NUMBERS, WORDS] if option.type in (int, float) else [WORDS, SPECS, SPECS]
+    pools = (
+        [NUMBERS, NUMBERS, WORDS]
+        if option.type in (parsing.whole, float)
+        else [WORDS, SPECS, SPECS]
+    )
     return [draw.choice(draw.choice(pools)) for _ in range(count)]
 
 

@@ -15,13 +15,14 @@ import jaxbio
 ROOT = Path(jaxbio.__file__).parent
 MOST = 8  # modules beside the folders
 LAYERS = (  # each part may import from those of the lines above it, and from itself
+    ("display",),
     ("trees",),
     ("core",),
     ("ops", "rng", "checks"),
     ("environment", "learners"),
     ("engine",),
     ("storage",),
-    ("sweeps",),
+    ("sweeps", "serving"),
     ("analysis",),
     ("data",),
     ("figures",),
@@ -146,7 +147,7 @@ def test_llvm_is_behind_one_door(path: Path) -> None:
     using = [name for name in imports(path) if name.split(".")[0] == "llvmlite"]
     assert not using or named(path) in [
         f"engine/backends/{name}.py"
-        for name in ("layout", "llvm", "llvm_game", "llvm_memory", "machine_code")
+        for name in "layout llvm llvm_game llvm_memory llvm_single machine_code".split()
     ]
 
 

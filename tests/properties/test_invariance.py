@@ -119,6 +119,12 @@ CASES = {
     "dada-exp3, 40 actions": Case(jb.make_learner("dada-exp3"), large(), slots=40, rollout=True),
     "ucb1, 40 actions": Case(jb.make_learner("ucb1"), large(), rollout=True),
     "thompson, laplace": Case(jb.make_learner("thompson"), laplace()),
+    "ucb1 with a discount, laplace": Case(
+        jb.make_learner("ucb1", discount=0.99), laplace(), slots=7, boxes=(1,), backends=("vmap",)
+    ),
+    "thompson with a discount, laplace": Case(
+        jb.make_learner("thompson", discount=0.99, proposals=3), laplace(), backends=("vmap",)
+    ),
     "hindsight-exp3 with a discount, laplace": Case(
         jb.make_learner("hindsight-exp3", discount=0.99), laplace(), slots=7
     ),

@@ -68,6 +68,8 @@ def fading(t: Any) -> Any:
 FADING = Pair(fading, lambda t: 2.0 * 2.0 ** (t / -1000.0))  # type: ignore[arg-type]
 THUNE = math.sqrt(math.log(4) / (4 * HORIZON * math.e / 2 + 40_000))
 
+SHORT_MEMORY, LONG_MEMORY = 1 - 2**-6, 1 - 2**-9  # discounts that float32 holds exactly
+
 dada = pair("dada-exp3", delta=0.05)
 kept = pair("dada-exp3", delta=0.05, tuning="anytime", skipping=True)
 dropped = pair("dada-exp3", tuning="printed", skipping=True, skipped="dropped")
@@ -100,9 +102,12 @@ PLAIN: dict[str, tuple[Pair, int]] = {
     "tsallis": (tsallis, SHALLOW),
     "tsallis skipping scaled": (tsallis_skipping, DEEP),
     "ucb1": (ucb1, DEEP),
+    "ucb1 discount": (pair("ucb1", exploration=0.3, discount=SHORT_MEMORY), SHALLOW),
+    "ucb1 all forgotten": (pair("ucb1", exploration=0.0, discount=0.5), DEEP),
     "nsd": (nsd, SHALLOW),
     "nsd window": (nsd_window, DEEP),
     "thompson": (thompson, SHALLOW),
+    "thompson discount": (pair("thompson", discount=LONG_MEMORY, proposals=3), DEEP),
     "hindsight": (hindsight, SHALLOW),
     "hindsight lcb schedule": (
         pair("hindsight-exp3", estimator="lcb", radius_scale=0.3, scale=FADING),
@@ -213,6 +218,14 @@ CONTESTANTS: dict[str, tuple[Pair, int]] = {
         metabio(pair("restarting", base=clocked, period=250)),
         SHALLOW,
     ),
+    "qpmd thompson discount": (
+        pair("qpmd", base=pair("thompson", discount=0.99, proposals=2)),
+        SHALLOW,
+    ),
+    "metabio restarting ucb1 discount": (
+        metabio(pair("restarting", base=pair("ucb1", discount=0.98), period=500)),
+        DEEP,
+    ),
     "metabio qpmd ucb1 mean": (metabio(pair("qpmd", base=ucb1), estimator="mean"), DEEP),
     "metabio bold elimination mean": (
         metabio(pair("bold", base=elimination, horizon=500), estimator="mean"),
@@ -227,8 +240,10 @@ IN_FLOAT32 = {  # with the other ring than in float64
         "exp3",
         "tsallis",
         "ucb1",
+        "ucb1 discount",
         "nsd window",
         "thompson",
+        "thompson discount",
         "hindsight",
         "hindsight tsallis",
         "hindsight prior discount",
@@ -602,13 +617,14 @@ def doubtful_theta(seen: Seen, index: int) -> bool:
     return False
 
 
-def posterior(seen: Seen, u: list[Any], t: int) -> list[list[int]]:
+def posterior(seen: Seen, u: list[Any], t: int) -> list[list[float]]:
     """[K][2]: 1 + ones and 1 + zeros of each arm at the beginning of round t."""
-    shapes = [[1, 1] for _ in range(len(seen.game.world.states[0]))]
-    trace = seen.trace
+    shapes = [[1.0, 1.0] for _ in range(len(seen.game.world.states[0]))]
+    trace, discount = seen.trace, innermost(seen.ours.spec).get("discount", 1.0)
     for j, fed_at in enumerate(trace.fed_at):
         if fed_at is not None and fed_at < t:
-            shapes[trace.actions[j]][0 if u[j][-1] < trace.estimates[j] else 1] += 1  # type: ignore
+            which = 0 if u[j][-1] < trace.estimates[j] else 1  # type: ignore
+            shapes[trace.actions[j]][which] += discount ** (t - 2 - j)
     return shapes
 
 
@@ -620,17 +636,18 @@ def acceptance_gap(shape: float, u0: float, u1: float) -> float:
     return math.log(u1) - (x * x / 2 + d - d * w + d * math.log(w)) if w > 0 else math.inf
 
 
-def test_posterior_is_that_of_the_oracle() -> None:
+@pytest.mark.parametrize("ours", [thompson, pair("thompson", discount=LONG_MEMORY)])
+def test_posterior_is_that_of_the_oracle(ours: Pair) -> None:
     """The shapes behind the excuse above, rebuilt from a trace, give the oracle's own samples."""
     game = helpers.table_game(helpers.laplace_delays(20, 12, 1), 1)
-    trace = helpers.oracle_play(game, thompson)
-    u = helpers.uniforms_for(thompson.learner, 4, game.seed, game.run, HORIZON)
-    seen = Seen(game, None, trace, thompson)  # type: ignore[arg-type]
+    trace = helpers.oracle_play(game, ours)
+    u = helpers.uniforms_for(ours.learner, 4, game.seed, game.run, HORIZON)
+    seen = Seen(game, None, trace, ours)  # type: ignore[arg-type]
     for index in (0, 500, 1500):
         proposals = np.reshape(u[index][:-1], (4, 2, -1, 2))
         for arm, shapes in enumerate(posterior(seen, u, index + 1)):
             one, zero = map(reference.gamma_sample, shapes, proposals[arm].tolist())
-            assert one / (one + zero) == trace.policies[index][arm]
+            assert one / (one + zero) == pytest.approx(trace.policies[index][arm], rel=1e-9)
 
 
 # --- the front door: named learners, native delays and environments, the public functions

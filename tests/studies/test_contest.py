@@ -18,7 +18,7 @@ import jaxbio as jb
 from jaxbio.analysis.tune import training_seed
 from jaxbio.cli import main as cli
 from jaxbio.studies import outputs
-from jaxbio.studies.contest.entrants import ENTRANTS, SIZES, guessing
+from jaxbio.studies.contest.entrants import ENTRANTS, SIZES, alone, guessing
 from jaxbio.studies.contest.problems import CLASSES, SHORTEST
 from jaxbio.studies.contest.scores import (
     Yardstick,
@@ -237,7 +237,7 @@ def mean_of(env: Any, learner: Any) -> float:
 
 def test_the_table_by_hand(played: xr.Dataset) -> None:
     """From `simulate` in the worlds of training, and final_regret: in plain NumPy, cell by cell."""
-    known = {label: one if isinstance(one, Practical) else Practical(lambda o=one: o, {}, {})
+    known = {label: one if isinstance(one, Practical) else alone(label, one)
              for label, one in FEW.items()}  # fmt: skip
     games = [("stays", PLAIN), ("stays", HARD), ("turns", TURNING)]
     trained = [
@@ -259,6 +259,7 @@ def test_the_table_by_hand(played: xr.Dataset) -> None:
             chosen = one.settings[int(np.argmin(trained[number][label]))]
             said = played.setting.sel(form="tuned", learner=label).isel(problem=number).item()
             assert said == one.written(chosen)
+            assert "lambda" not in said, "a learner without settings is called by its label"
             own = finals.sel(form="tuned", learner=label).isel(problem=number)
             again = jb.simulate(env, one.made(chosen), horizon=300, runs=16, seed=3, rounds=1,
                                 progress=False)  # fmt: skip

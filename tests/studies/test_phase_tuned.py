@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import json
@@ -19,9 +20,10 @@ from jaxbio.analysis.tune import training_seed
 from jaxbio.cli import main as cli
 from jaxbio.figures.style import Look
 from jaxbio.storage import netcdf
+from jaxbio.studies import outputs
 from jaxbio.studies.contestants import looks_at_states, uniform_play, wrappers
 from jaxbio.studies.families import FAMILIES, in_turns, utility
-from jaxbio.studies.phase import command, tuned_text
+from jaxbio.studies.phase import command, halving, tuned_text
 from jaxbio.studies.phase.figures.tuned import worth_panels
 from jaxbio.studies.phase.study import phase_diagram
 from jaxbio.studies.phase.tuned import entrants, worth_diagram
@@ -47,7 +49,7 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def diagram() -> xr.Dataset:
-    return worth_diagram([2, 9], [3, 30], **SMALL)
+    return worth_diagram([2, 4], [3, 30], **SMALL)
 
 
 # --- who is chosen, and where they are judged
@@ -61,9 +63,9 @@ def test_learners_and_settings_are_chosen_in_training_and_judged_elsewhere(
     """
     by_training_only = 0
     for mapping, number in (("stationary", 0), ("changing", 1)):
-        envs = in_turns(FAMILIES["utility"], 4, 2, jb.FixedDelay(3), 0)
+        envs = in_turns(FAMILIES["utility"], 4, 4, jb.FixedDelay(3), 0)
         assert envs is not None
-        place = {"mapping": mapping, "states": 2, "delay": 3, "actions": 4, "horizon": 300}
+        place = {"mapping": mapping, "states": 4, "delay": 3, "actions": 4, "horizon": 300}
         played = _played(envs[number], {"seed": training_seed(0, 0), "runs": 3})
         judged = _played(envs[number], {"runs": 24})
         for group, does in (("with states", True), ("without", False)):
@@ -116,6 +118,78 @@ def made_up(regrets: dict[str, tuple[float, float]]) -> Any:
     return train, play
 
 
+class Calls:
+    """As `play_problems`: what a learner's numbers make of it is made up, by stage, and noted."""
+
+    def __init__(self, regret: Any) -> None:
+        self.regret = regret
+        self.worlds: list[tuple[int, Any]] = []
+        self.played: list[list[set[str]]] = []  # of each call, by problem
+
+    def __call__(
+        self, problems: Any, learners: Any, axes: Any, runs: int, seed: Any, **_: Any
+    ) -> xr.DataArray:
+        stage = len(self.worlds)
+        made = [[one(problem=j) if callable(one) else one for j in range(len(problems))]
+                for one in learners.values()]  # fmt: skip
+        self.worlds.append((runs, seed))
+        self.played.append([{str(row[j]) for row in made} for j in range(len(problems))])
+        means = [[self.regret(one, stage, j) for j, one in enumerate(row)] for row in made]
+        values = np.repeat(np.array(means)[..., None], runs, axis=2)
+        return xr.DataArray(values, {"learner": list(learners)}, ("learner", "problem", "run"))
+
+
+def test_more_training_is_for_those_that_are_best_with_less(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Four of twelve settings a group go on, then three, each time in worlds of their own; the last
+    stage chooses. On problem j setting number i has the regret |i - j - 4.2|, -i, and |i - j - 5|.
+    """
+    numbers = [0.1 * i for i in range(1, 13)]
+    learners = {
+        "UCB1": Practical("ucb1", {}, {"exploration": numbers}),
+        "NSD-UCRL2": Practical("nsd-ucrl2", {}, {"radius_scale": numbers}),
+    }
+
+    def number(learner: Any) -> int:
+        own = getattr(learner, "exploration", None) or getattr(learner, "radius_scale", 0.1)
+        return round(own / 0.1) - 1
+
+    def train(label: str, entrant: Any, problems: Any, games: int, *_: Any, **__: Any) -> Any:
+        assert games == 4
+        return np.array([[abs(i - j - 4.2) for i in range(12)] for j in range(len(problems))])
+
+    def further(learner: Any, stage: int, j: int) -> float:
+        return -number(learner) if stage == 0 else abs(number(learner) - j - 5)
+
+    calls = Calls(further)
+    for name, value in {"train": train, "play_problems": calls, "TRAINING_RUNS": 4}.items():
+        monkeypatch.setattr(importlib.import_module(DUELS), name, value)
+    for name, value in {"TRAINING_RUNS": 4, "SEMIFINALISTS": 4, "FINALISTS": 3}.items():
+        monkeypatch.setattr(halving, name, value)
+    data = worth_diagram([2], [3], actions=[4], horizons=[9], runs=6, training=25, seed=5,
+                         learners=learners)  # fmt: skip
+    assert calls.worlds[:2] == [(10, training_seed(5, 1)), (25, training_seed(5, 2))]
+    assert calls.worlds[2:] == [(6, 5)]
+    for j, mapping in enumerate(("stationary", "changing")):
+        went_on = [{str(one.made(one.settings[i + j])) for one in learners.values() for i in places}
+                   for places in ((3, 4, 5, 6), (4, 5, 6))]  # fmt: skip
+        assert [played[j] for played in calls.played[:2]] == went_on
+        tuned = data.sel(form="tuned", mapping=mapping).squeeze()
+        words = [one.written(one.settings[5 + j]) for one in learners.values()]
+        assert tuned.setting.values.tolist() == words[::-1]
+        assert data.training_regret.sel(mapping=mapping).squeeze().values == pytest.approx(0.2)
+    # 2 problems x 2 groups x (12 settings x 4 games, 4 x 10, 3 x 25), and five play 6 runs each.
+    assert "2 learners with 24 settings on 2 problems: 652 games of training, then 60 games" in (
+        capsys.readouterr().err
+    )
+
+
+def test_stages() -> None:
+    assert halving.stages(64) == []
+    assert halving.stages(512) == [(181, 16), (512, 5)]
+
+
 def test_the_best_of_the_judged_runs_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Training prefers UCB1 and NSD-UCRL2, the runs that judge the other two."""
     train, play = made_up(
@@ -137,22 +211,22 @@ def test_both_groups_and_the_yardstick_meet_the_same_worlds(diagram: xr.Dataset)
     theorem = diagram.sel(form="theorem", mapping="stationary")
     sizes: dict[str, Any] = {"actions": [4], "horizons": [300], "runs": 24, "progress": False}
     metabio = {"MetaBIO": wrappers()["MetaBIO"]}
-    known = phase_diagram([2, 9], [3, 30], learners=metabio, within=1e9, **sizes)
+    known = phase_diagram([2, 4], [3, 30], learners=metabio, within=1e9, **sizes)
     known = known.sel(wrapper="MetaBIO")
     for group, name in (("with states", "final_regret"), ("without", "base_regret")):
         np.testing.assert_allclose(theorem.final_regret.sel(group=group), known[name])
     for name in RATIO:
         np.testing.assert_allclose(theorem[name], known[name])
-    env, (guess,) = utility(4, 9, jb.FixedDelay(30)), uniform_play().values()
+    env, (guess,) = utility(4, 4, jb.FixedDelay(30)), uniform_play().values()
     alone = jb.simulate(env, guess, horizon=300, runs=24, rounds=1, progress=False)
-    cell = diagram.uniform_regret.sel(mapping="stationary", states=9, delay=30).squeeze()
+    cell = diagram.uniform_regret.sel(mapping="stationary", states=4, delay=30).squeeze()
     np.testing.assert_allclose(cell, alone.final_regret)
 
 
 def test_several_problems_share_one_choice() -> None:
     """Of the family drawn at random: a run's regret is the mean over its eight problems."""
     few: dict[str, Any] = SMALL | {"family": "random", "runs": 3, "training": 2}
-    data = worth_diagram([3], [10], **few)
+    data = worth_diagram([4], [10], **few)
     tuned = data.sel(form="tuned", mapping="changing").squeeze()
     assert data.attrs["problems"] == 8
     for group in ("with states", "without"):
@@ -163,7 +237,7 @@ def test_several_problems_share_one_choice() -> None:
         }
         finals = []
         for instance in range(8):
-            envs = in_turns(FAMILIES["random"], 4, 3, jb.FixedDelay(10), instance)
+            envs = in_turns(FAMILIES["random"], 4, 4, jb.FixedDelay(10), instance)
             assert envs is not None
             learner = jb.make_learner(name, **options)
             finals.append(
@@ -177,7 +251,7 @@ def test_a_family_without_a_changing_form_is_played_as_it_is_made() -> None:
         return utility(actions, states, delays)
 
     few: dict[str, Any] = SMALL | {"runs": 2, "training": 2}
-    data = worth_diagram([2], [3], family=family, **few)
+    data = worth_diagram([4], [3], family=family, **few)
     assert data.mapping.values.tolist() == ["as made"]
     found, text = tuned_text.summary(data), "On the mapping of this family, the best learner"
     assert [row["mapping"] for row in found] == ["as made"] * 2
@@ -203,7 +277,7 @@ def test_entrants_are_practical_learners_with_no_other_settings() -> None:
 
 
 def test_ratios_and_differences_are_those_of_numpy(diagram: xr.Dataset) -> None:
-    for states, delay in ((2, 30), (9, 3)):
+    for states, delay in ((2, 30), (4, 3)):
         for form in ("tuned", "theorem"):
             cell = diagram.sel(form=form, mapping="changing", states=states, delay=delay)
             cell = cell.squeeze()
@@ -336,48 +410,46 @@ def test_finished_parts_are_not_played_again(
 
     monkeypatch.setattr(duels, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        worth_diagram([2], [3], **few)
+        worth_diagram([4], [3], **few)
     assert trained == ["UCB1", "DAda-Exp3", "MetaBIO-mean"]
     monkeypatch.undo()
-    first = worth_diagram([2], [3], **few)
+    first = worth_diagram([4], [3], **few)
     fresh: dict[str, Any] = few | {"store": None}
-    xr.testing.assert_identical(first, worth_diagram([2], [3], **fresh))
+    xr.testing.assert_identical(first, worth_diagram([4], [3], **fresh))
     monkeypatch.setattr(importlib.import_module("jaxbio.sweeps.execute"), "play_block", None)
-    xr.testing.assert_identical(first, worth_diagram([2], [3], **few))
+    xr.testing.assert_identical(first, worth_diagram([4], [3], **few))
 
 
 # --- the command
 
 
-def test_the_command_plays_tuned_learners(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_command_hands_over_its_options_and_says_what_was_found(
+    diagram: xr.Dataset,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(command, "GRIDS", {"small": ([2, 9], [3, 30])})
-    monkeypatch.setattr(importlib.import_module("jaxbio.studies.phase.tuned"), "entrants",
-                        lambda: LEARNERS)  # fmt: skip
-    words = [
-        "phase",
-        "--tuned",
-        "--actions",
-        "4",
-        "--horizon",
-        "300",
-        "--runs",
-        "6",
-        "--training",
-        "4",
-    ]
-    cli.main([*words, "--folder", str(tmp_path), "--json"])
-    said = capsys.readouterr()
-    assert "4 learners with 10 settings on 8 problems: 320 games of training, then 240 games" in (
-        said.err
-    )
-    found = json.loads(said.out)
+    asked: dict[str, Any] = {}
+
+    @functools.wraps(worth_diagram)
+    def play(*grid: Any, **given: Any) -> xr.Dataset:
+        asked.update(given, grid=grid)
+        return diagram
+
+    monkeypatch.setattr(command, "worth_diagram", play)
+    monkeypatch.setattr(outputs, "number_of_workers", lambda: 1)  # of pictures, drawn here
+    words = "phase --tuned --actions 4 --horizon 300 --runs 24 --training 3".split()
+    assert cli.main([*words, "--folder", str(tmp_path), "--json"]) == 0
+    name = "tuned-3-small-4-300-24-0"
+    assert asked["grid"] == command.GRIDS["small"]
+    assert (asked["training"], asked["runs"], asked["horizons"]) == (3, 24, [300])
+    assert asked["store"] == tmp_path / "store" / name
+    found = json.loads(capsys.readouterr().out)
     assert len(found["cells"]) == 16
     assert len(found["ranges"]) == 4
     data = xr.load_dataset(next(file for file in found["files"] if file.endswith(".nc")))
     assert {Path(file).name for file in found["files"]} >= {
-        "tuned-4-small-4-300-6-0-worth-light.png", "tuned-4-small-4-300-6-0-worth-dark.png"
+        f"{name}-worth-light.png", f"{name}-worth-dark.png"
     }  # fmt: skip
     for cell in found["cells"]:
         place = {name: cell[name] for name in ("form", "mapping", "states", "delay")}
@@ -390,7 +462,7 @@ def test_the_command_plays_tuned_learners(
     assert text.startswith("On a mapping that does not change, the best learner with states has ")
     assert text.count("geometric mean over 4 cells") == 4
     assert "a mapping that changes, K = 4, T = 300" in text
-    row = next(line for line in text.splitlines() if line.startswith("    9 "))
+    row = next(line for line in text.splitlines() if line.startswith("    4 "))
     assert "UCB1" in row or "DAda-Exp3" in row
 
 

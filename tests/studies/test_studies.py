@@ -99,7 +99,7 @@ def test_phase_of_a_family_of_the_users(
     for name, words in (
         ("my_problems", "must be utility, random or module:name"),
         ("nowhere:family", "No module named 'nowhere'"),
-        ("my_problems:other", "has no function 'other'"),
+        ("my_problems:other", "has no 'other'"),
     ):
         assert cli.main([*PHASE, "--family", name]) == 2
         assert words in capsys.readouterr().err

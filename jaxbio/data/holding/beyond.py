@@ -35,7 +35,10 @@ def loss_beyond_state(
     scores = outcomes.scores(rows, strata[rows], np.inf)
     tested = compare_groups(scores, log.action[rows], strata[rows], rng)
     if tested is None:
-        return Finding(NAME, QUESTION, "Too few outcomes came, or all losses of a state are alike.")
+        said = "Too few outcomes came, or all losses of a state are alike."
+        if parts is not None:
+            said = "Actions were shown at different times, so that their losses cannot be compared."
+        return Finding(NAME, QUESTION, said)
     cells = outcomes.cells(rows, log.action[rows], log.num_actions, outcomes.horizon)
     found = Bias(log.counts, cells, confidence, rng)
     details = {

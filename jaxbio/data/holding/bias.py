@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from jaxbio.data.holding.cells import Cells
 from jaxbio.data.holding.distance import CELLS, Span, largest, number_of_samples
-from jaxbio.data.holding.outcomes import Cells
 from jaxbio.data.holding.power import reach
 
+RANGES = 200  # draws of the range of noise
 LIFT = 0.1  # of the mean loss (or of what is missing to 1): so much is at stake at least
 
 
 class Bias:
     """All in losses per round. direct [K]: mean losses of actions. prices [K]: what their states
     make of them. bias [K]: the difference, with its standard error, by the delta method. apart: how
-    far the best action and the worst are from each other. stake: that, or a little if it is less.
+    far the best action and the worst are from each other. stake: that without noise, or a little if
+    it is less.
     worst, largest: the action with the largest bias, and its size.
 
     counts: int [K, S], rows. cells: losses of actions in states.
@@ -39,8 +41,17 @@ class Bias:
         self.best, self.trusted = int(np.argmin(self.direct)), int(np.argmin(self.prices))
         middle = float(self.direct @ rows) / rows.sum()
         self.apart = max(float(np.ptp(self.direct)), float(np.ptp(self.prices)))
-        self.stake = max(self.apart, LIFT * min(middle, 1 - middle), 1e-12)
+        self.stake = max(self._surely_apart(), LIFT * min(middle, 1 - middle), 1e-12)
         self.detectable = float(self.error @ rows) / rows.sum() * reach(rows.size)
+
+    def _surely_apart(self) -> float:
+        """Less what noise makes of it: means of few rows are far apart by chance."""
+        spread = (self.shares * self.cells.mean**2).sum(1) - self.direct**2
+        variance = (self.shares * self.cells.error) ** 2
+        error = np.sqrt(variance.sum(1) + np.maximum(spread, 0) / self.counts.sum(1))
+        drawn = np.ptp(self.rng.standard_normal((RANGES, error.size)) * error, axis=1)
+        own = np.sqrt(max(0.0, float(np.ptp(self.direct)) ** 2 - float(np.mean(drawn**2))))
+        return max(own, float(np.ptp(self.prices)) - float(drawn.mean()))
 
     @cached_property
     def regret(self) -> Span:

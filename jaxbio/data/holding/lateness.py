@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from jaxbio.data.holding.cells import accumulated
 from jaxbio.data.holding.distance import Span
 from jaxbio.data.holding.finding import Effect, Finding
-from jaxbio.data.holding.outcomes import Outcomes, accumulated
+from jaxbio.data.holding.outcomes import Outcomes
 from jaxbio.data.holding.periods import Parts
 from jaxbio.data.holding.scores import compare_groups
 from jaxbio.data.holding.words import lasting, short, span
@@ -34,48 +35,85 @@ REMEDIES = {
 def delays_by_state(
     outcomes: Outcomes, parts: Parts, confidence: float, rng: np.random.Generator
 ) -> Finding:
-    """A log-rank test within parts of the log. Of conversions, those count that came in the window,
-    of rows that were followed as long: whether one comes at all is another question.
+    """A log-rank test within parts of the log. Of conversions only those count that came: whether
+    one comes at all is another question.
     """
     log = outcomes.log
     trivial = _trivial(outcomes, BY_STATE)
     if trivial is not None:
         return trivial
-    rows = np.ones(len(log), bool) if outcomes.kind == OUTCOMES else outcomes.in_time
-    scores = _log_rank(outcomes, rows, parts.of)
-    tested = compare_groups(scores, log.state[rows], parts.of[rows], rng)
-    seen = outcomes.in_time
+    if outcomes.kind == OUTCOMES:
+        hazard = accumulated(outcomes.waited, log.come, parts.of)
+        tested = compare_groups(log.come - hazard, log.state, parts.of, rng)
+    else:
+        state, part = log.state[log.come], parts.of[log.come]
+        tested = compare_groups(_scores(outcomes, part), state, part, rng)
+    seen = _mature(outcomes)
     medians = Medians(outcomes.waited[seen], log.state[seen], log.num_states, confidence)
     return _finding(BY_STATE, outcomes, tested, medians, [f"state {one!r}" for one in log.states])
 
 
 def delays_by_loss(outcomes: Outcomes, confidence: float, rng: np.random.Generator) -> Finding:
-    """A log-rank test of delays in the window between losses, within states; of "outcomes" only."""
-    log, seen = outcomes.log, outcomes.in_time
+    """A log-rank test between losses of outcomes that came, within states."""
+    log = outcomes.log
     trivial = _trivial(outcomes, BY_LOSS)
     if trivial is not None:
         return trivial
-    groups, names = in_groups(log.loss[seen])
-    tested = compare_groups(_log_rank(outcomes, seen, log.state), groups, log.state[seen], rng)
-    waited, state = outcomes.waited[seen], log.state[seen]
+    groups, names = in_groups(log.loss[log.come])
+    state = log.state[log.come]
+    tested = compare_groups(_scores(outcomes, state), groups, state, rng)
+    seen = _mature(outcomes)[log.come]
+    waited, state, groups = outcomes.waited[log.come][seen], state[seen], groups[seen]
     usual = _medians(waited, state, log.num_states)
     fine = usual[state] > 0
     medians = Medians(waited[fine] / usual[state[fine]], groups[fine], len(names), confidence)
     return _finding(BY_LOSS, outcomes, tested, medians, names)
 
 
-def _trivial(outcomes: Outcomes, name: str) -> Finding | None:
+def _mature(outcomes: Outcomes) -> np.ndarray:
+    """bool [rows]: outcomes that came soon enough, of rows that were followed for long enough."""
+    soon = outcomes.waited <= outcomes.long
+    return (
+        outcomes.log.come
+        & soon
+        & ((outcomes.followed >= outcomes.long) | (outcomes.long == np.inf))
+    )
+
+
+def _scores(outcomes: Outcomes, strata: np.ndarray) -> np.ndarray:
+    """Of outcomes that came, and their strata: log-rank scores. Where others may still come, those
+    of young rows are the fast ones: then scores are those of truncated delays.
+    """
     come = outcomes.log.come
-    if not np.ptp(outcomes.waited[come]) and (come.all() or not outcomes.waited[come].any()):
-        said = "All outcomes come at once." if not outcomes.waited[come].any() else (
-            "All outcomes come after the same time.")  # fmt: skip
-        return Finding(name, QUESTIONS[name], said, holds=True)
-    return None
+    waited = outcomes.waited[come]
+    if outcomes.long == np.inf:
+        return 1 - accumulated(waited, np.ones(waited.size), strata)
+    return truncated_scores(waited, outcomes.followed[come], strata)
 
 
-def _log_rank(outcomes: Outcomes, rows: np.ndarray, strata: np.ndarray) -> np.ndarray:
-    event = outcomes.log.come[rows]
-    return event - accumulated(outcomes.waited[rows], event, strata[rows])[0]
+def truncated_scores(waited: np.ndarray, limit: np.ndarray, strata: np.ndarray) -> np.ndarray:
+    """Log-rank scores in reversed time, of delays that were seen as they are not above a limit of
+    their own (Lagakos, Barraj and De Gruttola): 1 less the hazard, going back in time from the
+    limit to the delay, of an outcome at that very delay among all outcomes that could have been
+    seen there.
+    """
+    scores = np.empty(waited.size)
+    for stratum in np.unique(strata):
+        own = strata == stratum
+        at, events = np.unique(waited[own], return_counts=True)
+        gone = np.searchsorted(np.sort(limit[own]), at, "left")
+        hazard = np.append(0.0, np.cumsum(events / (np.cumsum(events) - gone)))
+        passed = hazard[np.searchsorted(at, limit[own], "right")]
+        scores[own] = 1 - passed + hazard[np.searchsorted(at, waited[own], "left")]
+    return scores
+
+
+def _trivial(outcomes: Outcomes, name: str) -> Finding | None:
+    waited = outcomes.waited[outcomes.log.come]
+    if np.ptp(waited):
+        return None
+    said = "All outcomes come after the same time." if waited[0] else "All outcomes come at once."
+    return Finding(name, QUESTIONS[name], said, holds=True)
 
 
 def in_groups(losses: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -84,7 +122,7 @@ def in_groups(losses: np.ndarray) -> tuple[np.ndarray, list[str]]:
     if values.size <= GROUPS:
         return np.searchsorted(values, losses), [f"loss {one:.3g}" for one in values]
     edges = np.unique(np.quantile(losses, np.arange(1, GROUPS) / GROUPS))
-    edges = edges[edges > values[0]]
+    edges = edges[edges > values[0]] if edges[-1] > values[0] else values[1:2]
     ends = [f"{one:.3g}" for one in (values[0], *edges, values[-1])]
     names = [f"losses from {ends[i]} to {ends[i + 1]}" for i in range(edges.size + 1)]
     return np.searchsorted(edges, losses, "right"), names
@@ -156,8 +194,9 @@ def _finding(
     effect = Effect(size, "times as long, of the median delays that are farthest apart",
                     SMALL, LARGE, medians.detectable, 1.0)  # fmt: skip
     limits = ""
-    if outcomes.window < np.inf:
-        limits = f"Outcomes count that came within {lasting(outcomes.window, outcomes.unit)}."
+    if outcomes.long < np.inf:
+        within = lasting(outcomes.long, outcomes.unit)
+        limits = f"Medians are of outcomes that came within {within}, of rows followed as long."
     return Finding(
         name, QUESTIONS[name], f"{said}{short(size.value)} times as long ({span(size)}).",
         REMEDIES[name], limits,

@@ -35,7 +35,7 @@ def loss_drift(
     tested = compare_groups(outcomes.scores(rows, cell, outcomes.window), part, cell, rng)
     there = np.unique(part)
     if tested is None or there.size < 2:
-        return Finding(NAME, QUESTION, "No state has losses that differ.", holds=None)
+        return Finding(NAME, QUESTION, "Too few outcomes came, or all losses of a state are alike.")
     first, last = int(there[0]), int(there[-1])
     until = min(outcomes.window, outcomes.horizon)
     cells = outcomes.cells(rows, part, parts.count, until)
@@ -43,7 +43,7 @@ def loss_drift(
     known = np.asarray((cells.weight[[first, last]] > 0).all(0))
     error = np.where(known, np.hypot(cells.error[first], cells.error[last]), 0.0)
     if not known.any():
-        return Finding(NAME, QUESTION, "No state has outcomes in two parts.", holds=None)
+        return Finding(NAME, QUESTION, "No state has outcomes in two parts of the log.")
     i, size = largest(change, error, confidence)
     usual = float(np.average(error[known], weights=log.counts.sum(0)[known]))
     detectable = usual * reach(int(known.sum()))
@@ -57,7 +57,7 @@ def loss_drift(
     return Finding(
         NAME, QUESTION, found, REMEDY, _limits(outcomes, parts),
         f"In the average state {short(detectable)} would have been seen in four of five such logs.",
-        Effect(size, UNIT, SMALL * stake, stake, detectable),
+        Effect(size, UNIT, SMALL * stake, max(stake, float(np.ptp(cells.pooled))), detectable),
         tested.p,
         details={
             "by_state": {

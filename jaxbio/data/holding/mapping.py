@@ -14,7 +14,7 @@ from jaxbio.data.log import Log
 
 NAME = "mapping over time"
 QUESTION = "Do actions show other states at the end of the log than at its beginning?"
-SMALL, LARGE = 0.02, 0.2  # of the rounds
+SMALL, LARGE = 0.02, 0.3  # of the rounds
 REMEDY = (
     "states are seen at once, so that this is no reason to do without them; prefer a learner that "
     "forgets (StateThompson or HindsightExp3 with discount=0.999), and fit to recent rows only"
@@ -29,14 +29,15 @@ def mapping_drift(log: Log, parts: Parts, confidence: float, rng: np.random.Gene
     ends = tables[:, [0, parts.last]]
     both = ends.sum(2).min(1) > 0
     if tested is None or not both.any():
-        said = "Too few rows have another state than the others." if log.num_states > 1 else (
-            "There is a single state.")  # fmt: skip
-        return Finding(NAME, QUESTION, said, holds=None if log.num_states > 1 else True)
+        if log.num_states == 1:
+            return Finding(NAME, QUESTION, "There is a single state.", holds=True)
+        said = "No action was shown in the first part of the log and in the last one."
+        return Finding(NAME, QUESTION, said)
     size, each = moved(ends[both], log.counts.sum(1)[both], confidence, rng)
     names = [log.actions[i] for i in np.flatnonzero(both)]
     most = int(np.argmax(each))
     named = f", most of all {names[most]!r} ({percent(each[most])})" if each[most] > 0 else ""
-    detectable = _detectable(freedom(tables), log.counts[both])
+    detectable = _detectable(freedom(tables), log.counts[both], parts.count)
     found = (
         f"{percent(size.value)} of the rounds ({percents(size)}) show another state in the last of "
         f"{parts.count} parts of the log than in the first{named}."
@@ -76,12 +77,13 @@ def half_l1(shares: np.ndarray) -> np.ndarray:
     return np.abs(shares[..., 0, :] - shares[..., 1, :]).sum(-1) / 2
 
 
-def _detectable(degrees: int, counts: np.ndarray) -> float:
+def _detectable(degrees: int, counts: np.ndarray, parts: int) -> float:
     """The share that moves from the first part to the last, in a straight line, if four of five
     logs show it. counts: int [K, S].
     """
     shares = counts / counts.sum(1, keepdims=True)
     states = np.maximum((shares > 0).sum(1), 1)
     width = (np.sqrt(shares).sum(1) ** 2 / states) @ (counts.sum(1) / counts.sum())
-    # The mean square of a straight line from -1/2 to 1/2 is 1/12.
-    return float(min(1.0, 0.5 * np.sqrt(width * 12 * noncentrality(degrees) / counts.sum())))
+    places = np.linspace(-0.5, 0.5, parts)  # of parts, from the first to the last
+    ratio = noncentrality(degrees) / (counts.sum() * np.mean(places**2))
+    return float(min(1.0, 0.5 * np.sqrt(width * ratio)))

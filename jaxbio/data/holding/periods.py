@@ -11,6 +11,7 @@ from jaxbio.data.log import Log
 PARTS = 4
 LEAST = 10  # rows of an action and a state in a part, on average
 DAY, WEEK = 86_400.0, 604_800.0  # seconds
+UNTIMED = "The table has no times: its order counts as the order of decisions."
 NEARLY = 0.05  # of a day or a week that may be missing at the end
 
 
@@ -46,4 +47,4 @@ def in_parts(log: Log) -> Parts:
     short = (
         "The log has fewer than four days, so that a rhythm of the day would look like a change."
     )
-    return Parts(of, count, short if log.dated else "")
+    return Parts(of, count, short if log.dated else "" if log.timed else UNTIMED)

@@ -29,10 +29,13 @@ def stored_type(dtype: np.dtype) -> ir.Type:
 
 
 class Layout:
-    """Where the numbers of a program lie: byte offsets, with the runs of a vector side by side."""
+    """Where the numbers of a program lie: byte offsets, with the runs of a vector side by side.
 
-    def __init__(self, program: GameProgram) -> None:
-        row = WORD * WIDTH
+    width: runs of a vector.
+    """
+
+    def __init__(self, program: GameProgram, width: int = WIDTH) -> None:
+        row = self.state_row = WORD * width
         self.pairs = Pairs(program)
         self.number_row = row if program.per_run else WORD
         self.numbers, end = {}, len(program.numbers.scalars) * self.number_row

@@ -79,7 +79,7 @@ class Emitter(Accesses):
         elif kind == "key":
             where = self.address(self.keys, place * WORD * WIDTH)
         else:
-            where = self.address(self.state, place * WORD * WIDTH)
+            where = self.address(self.state, place * self.layout.state_row)
         return self.read(where, value.dtype, vector)
 
     def vector(self, value: Value) -> Any:

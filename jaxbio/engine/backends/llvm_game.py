@@ -19,7 +19,7 @@ ROW = ir.Constant(I64, WORD * WIDTH)  # bytes of a number of every run of a vect
 def module_of(program: GameProgram) -> tuple[str, Layout]:
     """LLVM's text of a program: a function for each part, and `play`, which calls them."""
     module, layout = ir.Module("jaxbio"), Layout(program)
-    tables = {memory: _table(module, i, data) for i, (memory, data) in enumerate(program.tables)}
+    tables = {memory: table_of(module, i, data) for i, (memory, data) in enumerate(program.tables)}
     kinds = _kinds(program)
 
     def part(name: str, extra: list[Any]) -> tuple[ir.Function, Emitter]:
@@ -67,7 +67,7 @@ def _aligned_stack(function: ir.Function) -> None:
     function.attributes.alignstack = 64
 
 
-def _table(module: ir.Module, number: int, data: np.ndarray) -> ir.GlobalVariable:
+def table_of(module: ir.Module, number: int, data: np.ndarray) -> ir.GlobalVariable:
     """A large constant of the code."""
     words = data.reshape(-1)
     words = words.astype(np.int32) if data.dtype == bool else words

@@ -112,7 +112,8 @@ class Accesses:
 
     def fetch_ahead(self, memory: Memory, place: Any, row: int) -> None:
         """Let the processor fetch what a round to come will read, of a memory that is kept."""
-        if memory.role != "carry" or memory.size * WORD * WIDTH <= FAR:
+        near = memory.size * WORD * WIDTH <= FAR or not memory.per_run
+        if memory.role != "carry" or near:
             return
         how = [ir.Constant(I32, n) for n in (0, 3, 1)]  # to read it; into all caches; data
         name, kinds = "llvm.prefetch.p0", [POINTER, I32, I32, I32]
@@ -162,8 +163,8 @@ class Accesses:
             if id(value) in self.layout.pairs.first:  # else it waits for the other half
                 self.store_pair(self.layout.pairs.first[id(value)], value)
             return
-        base, row = self.base_of(memory), WORD * WIDTH
-        number = self.vector(new)
+        base, row = self.base_of(memory), WORD * (WIDTH if memory.per_run else 1)
+        number = self.vector(new) if memory.per_run else self.get(new)
         if index.rate < RUN:
             place = self.b.mul(self.b.sext(self.get(index), I64), ir.Constant(I64, row))
             self.write(self.address(base, place), number, memory.dtype)

@@ -77,7 +77,7 @@ class Native:
         arrays = (packed, lanes, carried, scratch, curve, facts, stops)
         self._play(*(x.ctypes.data for x in arrays), last, len(stops), vectors, stride)
         outputs, found = (
-            [_typed(one[..., :runs], dtype) for one, dtype in zip(words, dtypes, strict=True)]
+            [typed(one[..., :runs], dtype) for one, dtype in zip(words, dtypes, strict=True)]
             for words, dtypes in ((curve, program.outputs), (facts, program.facts))
         )
         if len(room) <= KEPT_BYTES:
@@ -98,7 +98,7 @@ class Native:
         given, layout = self.program.numbers, self.layout
         count = vectors if self.program.per_run else 1
         packed = aligned((count, layout.number_bytes // WORD), np.uint32)
-        rows = [_words(leaf, dtype) for leaf, dtype in zip(numbers, given.dtypes, strict=True)]
+        rows = [words_of(leaf, dtype) for leaf, dtype in zip(numbers, given.dtypes, strict=True)]
         width = WIDTH if self.program.per_run else 1
 
         def put(first: int, words: np.ndarray) -> None:
@@ -120,12 +120,14 @@ class Native:
         return packed
 
 
-def _words(leaf: Any, dtype: np.dtype) -> np.ndarray:
+def words_of(leaf: Any, dtype: np.dtype) -> np.ndarray:
+    """The entries of an array as the words that they are in memory: uint32, the same shape."""
     array = np.ascontiguousarray(leaf, dtype)
     return array.astype(np.uint32) if dtype == BOOL else array.view(np.uint32)
 
 
-def _typed(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def typed(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Words of memory as the entries that they stand for."""
     return words.astype(bool) if dtype == BOOL else words.view(dtype)
 
 

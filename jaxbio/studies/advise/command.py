@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxbio.environment.delays import DELAYS, FixedDelay, TableDelay
+from jaxbio.environment.delays import FixedDelay, TableDelay
+from jaxbio.environment.laws import DELAYS
 from jaxbio.studies import logs, parsing, specs
 from jaxbio.studies.advise import log_command
 from jaxbio.studies.advise.advice import Advice
@@ -57,7 +58,7 @@ def add(commands: Any) -> None:
     made.add_argument("--learners", nargs="+", metavar="LEARNER", help="instead of the usual ones")
     spent = "to spend, compiling included"
     parsing.option(made, "--seconds", advise, spent, type=float)
-    parsing.option(made, "--seed", advise, "root seed", type=int)
+    parsing.option(made, "--seed", advise, "root seed", type=parsing.whole)
     place = f"of finished parts (by default below {STORES}): the same command goes on"
     made.add_argument("--store", type=parsing.path, help=place)
     made.set_defaults(folder=STORES)
@@ -85,7 +86,8 @@ def _name(options: Any) -> str:
     """Of the parts of these very options: sizes to read, and a digest of all that they play."""
     sizes = (options.actions, options.states, options.horizon)
     family = specs.family_name(options.family)
-    rest = [options.delay, family, options.learners, options.seed]
+    learners = options.learners and [specs.learner_name(text) for text in options.learners]
+    rest = [specs.delay_name(options.delay), family, learners, options.seed]
     digest = hashlib.sha256(repr(rest).encode()).hexdigest()[:12]
     return "-".join([*map(str, sizes), digest])
 
@@ -115,7 +117,8 @@ def written(law: Any) -> str:
     kinds = {law: kind for kind, law in DELAYS.items()}
     if type(law) not in kinds:
         return f"of the law {type(law).__name__}"
-    numbers = ",".join(f"{getattr(law, field.name):.10g}" for field in dataclasses.fields(law))
+    names = [field.name for field in dataclasses.fields(law) if field.init]
+    numbers = ",".join(f"{getattr(law, name):.10g}" for name in names)
     return numbers if isinstance(law, FixedDelay) else f"{kinds[type(law)]}:{numbers}"
 
 

@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
     example = "jaxbio beyond --runs 200"
     made = parsing.add_study(commands, "beyond", about, study, example, play_beyond)
     parsing.fixed(made, play_beyond)
-    parsing.option(made, "--changes", play_beyond, "of the mapping", type=int)
+    parsing.option(made, "--changes", play_beyond, "of the mapping", type=parsing.whole)
     parsing.option(
         made, "--memories", play_beyond, "after which learners forget, in phases", type=float
     )

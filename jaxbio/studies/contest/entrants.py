@@ -52,12 +52,17 @@ SIZES = {
 
 def guessing() -> dict[str, Practical]:
     """Uniform play, as one that plays along."""
-    return {UNIFORM: alone(uniform_play()[UNIFORM])}
+    return {UNIFORM: alone(UNIFORM, uniform_play()[UNIFORM])}
 
 
-def alone(learner: Any) -> Practical:
-    """A learner with nothing to choose."""
-    return Practical(lambda: learner, {}, {})
+def alone(label: str, learner: Any) -> Practical:
+    """A learner with nothing to choose, which is called by its label."""
+
+    def make() -> Any:
+        return learner
+
+    make.__name__ = label
+    return Practical(make, {}, {})
 
 
 def checked_entrants(given: Any) -> dict[str, Practical]:
@@ -82,7 +87,7 @@ def _label(label: Any) -> str:
 def _entrant(label: str, one: Any) -> Practical:
     what = f"entrants[{label!r}]"
     if not isinstance(one, Practical):
-        return alone(checks.learner(what, one))
+        return alone(label, checks.learner(what, one))
     grid = checks.mapping(f"the grid of {what}", one.grid, "names to values")
     for option, values in grid.items():
         if not checks.several(f"{option} in the grid of {what}", values, "values"):

@@ -137,11 +137,20 @@ def adversarial(horizon: int) -> Problems:
 
 
 def hard(horizon: int) -> Problems:
+    """Two for each bound. That for delays is made of coins, the same in all games, of which one
+    draw may please a learner: there are 2 x 32 (where the horizon has room for so many blocks).
+    """
     return {
-        "hard-actions": make_environment("hard-actions", horizon=horizon, delays=DELAY),
-        "hard-states": make_environment("hard-states", horizon=horizon, states=8, delay=50),
-        "hard-delay": make_environment("hard-delay", horizon=horizon, states=16, delay=100),
-    }
+        "hard-actions, K = 4": make_environment("hard-actions", horizon=horizon, delays=DELAY),
+        "hard-actions, K = 8": make_environment(
+            "hard-actions", horizon=horizon, actions=8, delays=DELAY
+        ),
+        **{f"hard-states, S = {states}": make_environment(
+               "hard-states", horizon=horizon, states=states, delay=50) for states in (8, 16)},
+        **{f"hard-delay, coins {seed}": make_environment(
+               "hard-delay", horizon=horizon, states=64, delay=100, seed=seed)
+           for seed in (0, 1)},
+    }  # fmt: skip
 
 
 CLASSES = {

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from tqdm.auto import tqdm
 
 from jaxbio import checks
 from jaxbio.checks import memory
+from jaxbio.display.bars import tqdm
 from jaxbio.environment.environment import MAX_HORIZON, Environment, check_environment
 from jaxbio.storage.store import part
 from jaxbio.studies.contest.entrants import SIZES, checked_entrants, guessing, settings_of
@@ -212,24 +212,29 @@ def _in_training(
 
 def _problems(given: Any, horizon: int) -> list[Problem]:
     if not isinstance(given, Mapping):
-        names = [checks.choice("classes", one, tuple(CLASSES))
-                 for one in checks.several("classes", given, "names")]  # fmt: skip
-        if not names or len(set(names)) < len(names):
-            raise ValueError(
-                f"classes must be one or more different names, but got {checks.shown(given)}"
-            )
-        if horizon < SHORTEST:
-            raise ValueError(
-                f"horizon must be at least {SHORTEST:,} for these classes, but got {horizon}"
-            )
-        words = f"tables of {horizon:,} rounds"
-        memory.refuse_table(words, TABLES * len(names) * horizon, "a shorter horizon")
-        given = {name: CLASSES[name].build(horizon) for name in names}
+        given = classes_by_name(given, horizon)
     found = [_problem(cls, name, env, horizon) for cls, own in given.items()
              for name, env in _of_class(cls, own).items()]  # fmt: skip
     if not found:
         raise ValueError("classes must have at least one, but it is empty")
     return found
+
+
+def classes_by_name(given: Any, horizon: int) -> dict[str, Any]:
+    """label -> problems, of classes of `CLASSES`."""
+    names = [checks.choice("classes", one, tuple(CLASSES))
+             for one in checks.several("classes", given, "names")]  # fmt: skip
+    if not names or len(set(names)) < len(names):
+        raise ValueError(
+            f"classes must be one or more different names, but got {checks.shown(given)}"
+        )
+    if horizon < SHORTEST:
+        raise ValueError(
+            f"horizon must be at least {SHORTEST:,} for these classes, but got {horizon}"
+        )
+    words = f"tables of {horizon:,} rounds"
+    memory.refuse_table(words, TABLES * len(names) * horizon, "a shorter horizon")
+    return {name: CLASSES[name].build(horizon) for name in names}
 
 
 def _of_class(cls: Any, given: Any) -> dict[Any, Any]:

@@ -19,7 +19,9 @@ def add(commands: Any) -> None:
     example = "jaxbio guarantees --runs 100000 --deltas 0.1 0.01 0.001"
     made = parsing.add_study(commands, "guarantees", about, study, example, check_guarantees)
     parsing.environment(made, PROBLEM, "; random ones are drawn once")
-    parsing.option(made, "--horizons", check_guarantees, "of the games", type=int, metavar="T")
+    parsing.option(
+        made, "--horizons", check_guarantees, "of the games", type=parsing.whole, metavar="T"
+    )
     parsing.option(made, "--deltas", check_guarantees, "of the theorems", type=float)
     parsing.store(made)
 

@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
     parsing.numbers(made, Options)
     parsing.option(made, "--delta", Options, "confidence", type=float)
     parsing.option(made, "--tuning", Options, "of DAda-Exp3", choices=TUNINGS)
-    parsing.option(made, "--rounds", Options, "recorded rounds", type=int)
+    parsing.option(made, "--rounds", Options, "recorded rounds", type=parsing.whole)
     made.add_argument(
         "--sensitivity", action="store_true", help="verdicts under what the paper leaves open"
     )

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbio.studies import parsing, specs
+from jaxbio.studies.families import FAMILY
 from jaxbio.studies.outputs import write
 from jaxbio.studies.phase.study import helpful_delays, phase_diagram
 from jaxbio.studies.phase.tuned import worth_diagram
@@ -30,11 +31,11 @@ def add(commands: Any) -> None:
     )
     made.add_argument("--tuned", action="store_true", help=about)
     about = "with --tuned: of each setting, in other worlds than those that judge"
-    parsing.option(made, "--training", worth_diagram, about, type=int)
+    parsing.option(made, "--training", worth_diagram, about, type=parsing.whole)
     made.add_argument("--grid", choices=list(GRIDS), default="small", help="of S and d")
     parsing.family(made, phase_diagram)
-    parsing.option(made, "--actions", phase_diagram, "K", type=int)
-    parsing.option(made, "--horizon", phase_diagram, "rounds T", "horizons", type=int)
+    parsing.option(made, "--actions", phase_diagram, "K", type=parsing.whole)
+    parsing.option(made, "--horizon", phase_diagram, "rounds T", "horizons", type=parsing.whole)
 
 
 def geometric(low: int, high: int, count: int) -> list[int]:
@@ -90,7 +91,7 @@ def _written(data: xr.Dataset, folder: Path, name: str) -> list[str]:
 def _name(options: Any) -> str:
     """Of the files of these very options."""
     several = ("-".join(map(str, values)) for values in (options.actions, options.horizon))
-    family = [] if options.family == "utility" else [specs.family_name(options.family)]
+    family = [one for one in [specs.family_name(options.family)] if one != FAMILY]
     tuned = [f"tuned-{options.training}"] * options.tuned
     return "-".join([*tuned, *family, options.grid, *several, str(options.runs), str(options.seed)])
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from tqdm.auto import tqdm
 
+from jaxbio.analysis.tune import training_seed
+from jaxbio.display.bars import tqdm
 from jaxbio.environment.environment import Environment
 from jaxbio.storage.store import part
 from jaxbio.studies.contestants import UNIFORM, uniform_play, wrappers
+from jaxbio.studies.phase.halving import Field, Stage, stages
 from jaxbio.studies.phase.worth import FORMS, GROUPS
-from jaxbio.studies.practical import Practical, play_problems, train
+from jaxbio.studies.practical import TRAINING_RUNS, Practical, play_problems, train
 
 THEOREM = {"MetaBIO": "metabio", "MetaBIO, base": "dada-exp3:delta=0.05"}  # label: as asked for
 JUDGED = (*GROUPS, *THEOREM, UNIFORM)
@@ -33,12 +35,23 @@ class Piece(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """learners: who may be chosen, by so many runs of training; runs: that judge."""
+    """learners: who may be chosen, by so many games of training; groups: their labels, of those
+    that look at states and of those that do not; runs: that judge.
+    """
 
     learners: dict[str, Practical]
+    groups: dict[str, list[str]]
     training: int
     runs: int
     seed: Any
+
+    @property
+    def first(self) -> int:
+        """Games of every setting."""
+        return min(self.training, TRAINING_RUNS)
+
+    def settings(self, labels: Iterable[str]) -> int:
+        return sum(len(self.learners[label].settings) for label in labels)
 
     def rounds(self, piece: Piece) -> int:
         """Of all games of a piece."""
@@ -46,16 +59,17 @@ class Asked(NamedTuple):
 
     def games(self, piece: Piece) -> tuple[int, int]:
         """Of training, and that judge."""
-        settings = sum(len(one.settings) for one in self.learners.values())
-        each = self.training * settings, self.runs * len(JUDGED)
-        return each[0] * len(piece.problems), each[1] * len(piece.problems)
+        sizes = [self.settings(labels) for labels in self.groups.values()]
+        tried = self.first * sum(sizes)
+        tried += sum(one.games * min(one.most, size)
+                     for one in stages(self.training) for size in sizes)  # fmt: skip
+        return tried * len(piece.problems), self.runs * len(JUDGED) * len(piece.problems)
 
     def in_words(self, pieces: Sequence[Piece]) -> str:
         """How much will be played."""
         tried, judged = np.sum([self.games(piece) for piece in pieces], axis=0)
-        settings = sum(len(one.settings) for one in self.learners.values())
         return (
-            f"{len(self.learners)} learners with {settings} settings on "
+            f"{len(self.learners)} learners with {self.settings(self.learners)} settings on "
             f"{sum(len(piece.problems) for piece in pieces):,} problems: {tried:,} games of "
             f"training, then {judged:,} games that judge; "
             f"{sum(map(self.rounds, pieces)):.2g} rounds"
@@ -98,61 +112,81 @@ class Results(NamedTuple):
         )
 
 
-def play(
-    piece: Piece,
-    asked: Asked,
-    groups: Mapping[str, Sequence[str]],
-    store: Any,
-    shown: tqdm,
-    results: Results,
-) -> None:
+def play(piece: Piece, asked: Asked, store: Any, shown: tqdm, results: Results) -> None:
     """Choose and judge in all cells of a piece; what is found goes to its place in the results."""
-    given = {"horizon": piece.horizon, "progress": False}
-    least, settings = {}, {}
-    for label, one in asked.learners.items():
-        shown.set_description(f"training {label}")
-        means = train(label, one, piece.problems, asked.training, asked.seed,
-                      store=part(store, f"training-{label}"), **given)  # fmt: skip
-        shown.update(means.size * asked.training * piece.horizon)
-        means = means.reshape(*piece.shape, -1).mean(axis=3)  # [*cells, settings]
-        least[label], settings[label] = means.min(axis=-1), means.argmin(axis=-1)
-    results.training[:, *piece.where] = np.stack(list(least.values()))
+
+    def games(learners: Mapping[str, Any], name: str, **worlds: Any) -> np.ndarray:
+        """[learner, *cells, run]: final regrets, means over the instances."""
+        finals = play_problems(piece.problems, learners, {}, horizon=piece.horizon, progress=False,
+                               store=part(store, name), **worlds)  # fmt: skip
+        shown.update(finals.size * piece.horizon)
+        values = finals.sel(learner=list(learners)).transpose("learner", "problem", "run").values
+        return values.reshape(len(learners), *piece.shape, -1).mean(axis=4)
+
+    means = _first_stage(piece, asked, store, shown)
+    results.training[:, *piece.where] = np.stack([own.min(axis=-1) for own in means.values()])
+    fields = {group: Field.of({label: means[label] for label in labels})
+              for group, labels in asked.groups.items()}  # fmt: skip
+    for number, stage in enumerate(stages(asked.training), start=1):
+        shown.set_description(f"stage {number + 1} of training")
+        worlds = {"runs": stage.games, "seed": training_seed(asked.seed, number)}
+        fields = _further(
+            fields,
+            stage,
+            asked,
+            piece,
+            partial(games, name=f"training-stage-{number + 1}", **worlds),
+        )
     metabio = wrappers()["MetaBIO"]
     playing = dict(zip(THEOREM, (metabio, metabio.base), strict=True)) | uniform_play()
-    for number, (group, labels) in enumerate(groups.items()):
-        found = _best({label: least[label] for label in labels}, settings, asked.learners)
+    for number, (group, field) in enumerate(fields.items()):
         where = (FORMS.index("tuned"), number, *piece.where)
-        results.chosen[where], results.setting[where] = found[:2]
-        playing[group] = partial(_of_problem, found[2].ravel(), piece.shape[3])
+        results.chosen[where] = field.names()[0]
+        results.setting[where] = field.words(asked.learners)[0]
+        playing[group] = _by_cell(field.learners(asked.learners)[0], piece)
     shown.set_description("judging")
-    finals = play_problems(piece.problems, playing, {}, runs=asked.runs, seed=asked.seed,
-                           store=part(store, "judged"), **given)  # fmt: skip
-    finals = finals.sel(learner=list(JUDGED)).transpose("learner", "problem", "run").values
-    shape = (len(JUDGED), *piece.shape, asked.runs)
-    results.finals[:, *piece.where] = finals.reshape(shape).mean(axis=4)
-    shown.update(finals.size * piece.horizon)
+    judged = {label: playing[label] for label in JUDGED}
+    results.finals[:, *piece.where] = games(judged, "judged", runs=asked.runs, seed=asked.seed)
+
+
+def _first_stage(piece: Piece, asked: Asked, store: Any, shown: tqdm) -> dict[str, np.ndarray]:
+    """label -> mean regret [*cells, settings] of every setting."""
+    found = {}
+    for label, one in asked.learners.items():
+        shown.set_description(f"training {label}")
+        means = train(label, one, piece.problems, asked.first, asked.seed, horizon=piece.horizon,
+                      progress=False, store=part(store, f"training-{label}"))  # fmt: skip
+        shown.update(means.size * asked.first * piece.horizon)
+        found[label] = means.reshape(*piece.shape, -1).mean(axis=3)
+    return found
+
+
+def _further(
+    fields: Mapping[str, Field],
+    stage: Stage,
+    asked: Asked,
+    piece: Piece,
+    games: Callable[[Mapping[str, Any]], np.ndarray],
+) -> dict[str, Field]:
+    """The best of each group in every cell, ranked anew. games: learners -> regrets [learner,
+    *cells, run].
+    """
+    left = {group: field.best(stage.most) for group, field in fields.items()}
+    playing = {f"{group}, number {rank}": _by_cell(learners, piece)
+               for group, field in left.items()
+               for rank, learners in enumerate(field.learners(asked.learners))}  # fmt: skip
+    means = games(playing).mean(axis=-1)
+    parts = np.split(means, np.cumsum([len(field.left) for field in left.values()])[:-1])
+    return {
+        group: field.ranked(own) for (group, field), own in zip(left.items(), parts, strict=True)
+    }
+
+
+def _by_cell(learners: np.ndarray, piece: Piece) -> Callable[..., Any]:
+    """The learner of a problem. learners: [*cells]."""
+    return partial(_of_problem, learners.ravel(), piece.shape[3])
 
 
 def _of_problem(learners: np.ndarray, instances: int, problem: int) -> Any:
-    """The learner of a problem's cell. learners: [cells]."""
+    """learners: [cells]."""
     return learners[problem // instances]
-
-
-def _best(
-    least: Mapping[str, np.ndarray],
-    settings: Mapping[str, np.ndarray],
-    learners: Mapping[str, Practical],
-) -> np.ndarray:
-    """[3, *cells]: the label of the learner with the least regret in training, what it is called on
-    the command line, and itself.
-
-    least, settings: label -> [*cells], its regret with the best setting, and the number of that.
-    """
-    labels, regrets = list(least), np.stack(list(least.values()))
-    found = np.empty((3, *regrets.shape[1:]), object)
-    for cell, best in np.ndenumerate(regrets.argmin(axis=0)):
-        label = labels[best]
-        setting = learners[label].settings[settings[label][cell]]
-        words, made = learners[label].written(setting), learners[label].made(setting)
-        found[:, *cell] = label, words, made
-    return found

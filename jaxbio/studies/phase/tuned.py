@@ -1,10 +1,10 @@
 """What states are worth when they are used well: the best learner with them against the best
 without, over the number of states and the delay.
 
-In every cell (S, d) every learner plays with all of its settings in worlds of training. Of those
-that look at states the one that does best there, and of those that do not, play the runs that
-judge: in other worlds, the same for both. Beside them play MetaBIO and its base in the form of
-their theorem, as in `phase_diagram`, and uniform play as the yardstick.
+In every cell (S, d) every learner plays with all of its settings in worlds of training, the best
+ones more often. Of those that look at states the one that does best there, and of those that do
+not, play the runs that judge: in other worlds, the same for both. Beside them play MetaBIO and its
+base in the form of their theorem, as in `phase_diagram`, and uniform play as the yardstick.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xarray as xr
-from tqdm.auto import tqdm
 
 from jaxbio import checks
+from jaxbio.display.bars import tqdm
 from jaxbio.environment.delays import FixedDelay
 from jaxbio.environment.environment import MAX_HORIZON, Environment
 from jaxbio.storage.store import part
@@ -42,7 +42,7 @@ FEWER: dict[str, dict[str, tuple[Any, ...]]] = {  # settings, of those that are 
     "MetaAdaBIO": {"scale": (1.0, 3.0), "radius_scale": (1.0, 0.03)},
     "HindsightExp3": {"scale": (1.0, 3.0), "discount": FORGETTING},
     "Hindsight-Tsallis": {"scale": (1.0, 3.0), "discount": FORGETTING},
-    "NSD-UCRL2": {"window": (None, 2000)},
+    "QPM-D UCB1": {"discount": FORGETTING},
     "StateThompson": {"discount": FORGETTING},
 }
 
@@ -78,8 +78,11 @@ def worth_diagram(
       states, delays, actions, horizons: the grid: S, d, K and T.
       runs: that judge, per cell and learner, in the same worlds for all learners; on each problem,
         where the family has several: then a run's regret is their mean.
-      training: runs that choose learners and settings, in worlds in which nothing is judged. Where
-        the family has several problems, one choice serves them all.
+      training: runs that choose learners and settings, in worlds in which nothing is judged. With
+        more than 64 all settings play 64 runs, the best sixteen with states and without in a cell
+        more of them, and the best five of these so many, each time in other worlds
+        (`jaxbio.studies.phase.halving`). Where the family has several problems, one choice serves
+        them all.
       seed: the root seed.
       family: as in `phase_diagram`. One of the user's is played as it is made.
       learners: label -> Practical, who may be chosen. Default: `entrants`.
@@ -90,7 +93,8 @@ def worth_diagram(
       ("stationary" and "changing", or "as made"), actions, horizon, states, delay and run.
       final_regret [form, group, mapping, ..., run]; chosen and setting [form, group, mapping, ...]:
       who played, as a label and as on the command line; uniform_regret [mapping, ..., run];
-      training_regret [learner, mapping, ...]: of every learner with its best setting; and what
+      training_regret [learner, mapping, ...]: of every learner with its best setting in the games
+      that all of them played; and what
       `compared` makes of the regrets: ratio, low, high and so on.
     """
     axes: dict[str, Any] = {
@@ -104,15 +108,14 @@ def worth_diagram(
     training, seed = checks.size("training", training, 1), checks.seed(seed)
     found = family_of(family)
     axes = {"mapping": list(AS_MADE if found.changing is None else MAPPINGS), **axes}
-    asked = Asked(_checked(entrants() if learners is None else learners), training, runs, seed)
-    pieces = _pieces(found, axes)
-    groups = _groups(asked.learners, pieces[0].problems[0])
+    known, pieces = _checked(entrants() if learners is None else learners), _pieces(found, axes)
+    asked = Asked(known, _groups(known, pieces[0].problems[0]), training, runs, seed)
     results = Results.empty(axes, list(asked.learners), runs)
     if checks.boolean("progress", progress):
         tqdm.write(asked.in_words(pieces), file=sys.stderr)
     with bar(sum(map(asked.rounds, pieces)), progress) as shown:
         for piece in pieces:
-            play(piece, asked, groups, part(store, piece.name), shown, results)
+            play(piece, asked, part(store, piece.name), shown, results)
     return compared(results.labelled(axes, list(asked.learners))).assign_attrs(
         title="jaxbio phase --tuned", runs=runs, training=training, problems=found.instances
     )

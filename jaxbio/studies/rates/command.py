@@ -20,8 +20,8 @@ def add(commands: Any) -> None:
     example = "jaxbio rates --runs 4000 --horizon 32000"
     made = parsing.add_study(commands, "rates", about, study, example, measure_rates)
     for name in VALUES:
-        parsing.option(made, f"--{name}", measure_rates, "along this axis", type=int)
-    parsing.option(made, "--horizon", measure_rates, "T elsewhere", type=int)
+        parsing.option(made, f"--{name}", measure_rates, "along this axis", type=parsing.whole)
+    parsing.option(made, "--horizon", measure_rates, "T elsewhere", type=parsing.whole)
     parsing.option(made, "--delta", measure_rates, "confidence", type=float)
     parsing.store(made)
 

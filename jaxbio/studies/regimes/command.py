@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
     example = "jaxbio regimes --runs 200 --delay 200"
     made = parsing.add_study(commands, "regimes", about, study, example, play_regimes)
     parsing.fixed(made, play_regimes)
-    parsing.option(made, "--delays", play_delays, "of the 2nd figure", type=int)
+    parsing.option(made, "--delays", play_delays, "of the 2nd figure", type=parsing.whole)
 
 
 def study(options: Any) -> tuple[dict[str, Any], str]:

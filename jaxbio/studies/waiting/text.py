@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from jaxbio.data.summary import aligned
+from jaxbio.display.text import aligned
 from jaxbio.studies.advise.log_words import called, column, lasting, lost, spread
 from jaxbio.studies.contestants import asked_as
 

@@ -1,0 +1,1 @@
+"""A learner at work: outside of simulation, one decision after the other."""
