@@ -30,8 +30,12 @@ def by_state(log: Log) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def ages(log: Log) -> np.ndarray:
     """float64 [rows]: how long before the end of the log each decision was made, as `Log.delays`
-    counts.
+    counts. If the log says how long rows without an outcome were followed: as long as that, and the
+    others as long as any, as it does not say how long they would have been.
     """
+    if log.watched is not None:
+        waited = log.delays()
+        return np.where(log.come, waited.max(), waited)
     age = log.end - log.time
     return age / SECOND if log.dated else age
 

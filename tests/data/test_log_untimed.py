@@ -12,6 +12,7 @@ import pytest
 from log_tables import read, table
 
 import jaxbio as jb
+from jaxbio.data.waits import ages
 
 QUIETLY = pytest.mark.filterwarnings("ignore::jaxbio.LogWarning")
 UNTIMED: dict[str, Any] = {"time": None, "arrived": None}
@@ -192,6 +193,9 @@ def test_a_fit_waits_as_long_as_rows_were_followed() -> None:
     by_hand = jb.fit_delays(came, waiting)
     np.testing.assert_array_equal(fit.delays[0].rounds, by_hand.rounds)
     np.testing.assert_allclose(fit.delays[0].survival, by_hand.survival)
+    assert ages(read(made, **options)).tolist() == [
+        90.0 if e else t for t, e in zip(took, event, strict=True)
+    ]
     timed = jb.fit(read(made, **options | {"time": "minute"}))
     np.testing.assert_allclose(timed.delays[0].survival, by_hand.survival)
 

@@ -2,8 +2,8 @@
 
 ACTG 175: four treatments of HIV; the state is how the number of CD4 cells changed in 20 weeks, the
 outcome whether and when the illness went on. Colon: three treatments after surgery of colon cancer;
-the state is how the patient was a year later, the outcome death within five years. The pages
-log-actg175.md and log-colon.md tell their stories.
+the state is how the patient was a year later, the outcome death within five years. Their stories
+are in docs/pages/log-actg175.md and docs/pages/log-colon.md.
 
 By hand: shares and Kaplan-Meier estimates, the stratified log-rank test (is one treatment better
 than another among patients of the same state?), and a chi-squared test within states.
@@ -220,8 +220,8 @@ def test_hiv_states_may_be_trusted_although_the_model_does_not_hold(
     by_hand: dict[str, World],
 ) -> None:
     """The best drug by states is the best one. In the patients' own world, in which events depend
-    on the drug too, states still save more than half of the regret of Thompson sampling: here 66
-    % with a standard error of 1 %.
+    on the drug too, states still save more than half of the regret of Thompson sampling: 56 %,
+    with a standard error of 1 %.
     """
     world = by_hand["events depend on the drug, too"]
     without, states = (
