@@ -2,8 +2,8 @@
 
     python scripts/update_figures.py rates.png beyond.png
 
-Studies leave their parts in results/, so an interrupted call goes on. Together they take about half
-an hour of processor time.
+Studies leave their parts in results/, so an interrupted call goes on. Together they take about an
+hour and a half of processor time.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ RATES = (
     "jaxbio rates --runs 1600 --horizons 1000 2000 4000 8000 16000 32000 "
     "--states 4 8 16 32 64 128 --delays 8 16 32 64 128 256 --actions 4 8 16 32 64"
 )
+WORTH = "jaxbio phase --tuned --runs 256 --training 512"
 SIZES = "jaxbio phase --grid medium --actions 2 8 32 --horizon 2000 20000 --runs 128"
 ADVISE = (
     "jaxbio advise --actions 8 --states 12 --horizon 100000 --delay laplace:50,25 "
@@ -56,8 +57,8 @@ FIGURES = {  # in the documentation's assets
     "experiment1.png": Shown(
         "jaxbio reproduce 1", "results/paper/figures/experiment-1-regret-light.png"
     ),
-    "worth.png": Shown("jaxbio phase --tuned --runs 256 --training 512", "-worth-light.png"),
-    "worth-dark.png": Shown("jaxbio phase --tuned --runs 256 --training 512", "-worth-dark.png"),
+    "worth.png": Shown(WORTH, "-worth-light.png"),
+    "worth-dark.png": Shown(WORTH, "-worth-dark.png"),
     "phase-wide.png": Shown("jaxbio phase --grid wide --runs 300", "-phase-light.png"),
     "phase-full.png": Shown("jaxbio phase --grid full --runs 300", "-phase-light.png"),
     "phase-sizes.png": Shown(SIZES, "-phase-MetaBIO-light.png"),
