@@ -94,7 +94,6 @@ class UCB1:
         if isinstance(seen, Means):
             seen = means_add(seen, old.action, old.loss, arrivals.due)
         else:
-            lanes = old.ticket, old.action, old.loss, arrivals.due
-            seen = faded_add(seen, self.discount, t, *lanes)
+            seen = faded_add(seen, self.discount, t, old.ticket, old.loss, arrivals)
         pulls = state.pulls + one_hot(play.action, state.pulls.shape[0]).astype(jnp.int32)
         return UCB1State(seen, pulls), play.ticket
