@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jaxbio.cli import log_fit, log_model, log_window
+from jaxbio.cli import log_fit, log_model, log_replay, log_window
 from jaxbio.data.blocks import TEXTS
 from jaxbio.data.example import PART, Shop, example_log, example_parts
 from jaxbio.display.bars import tqdm
@@ -21,6 +21,7 @@ def add(commands: Any) -> None:
     _add_check(kinds)
     log_fit.add(kinds)
     log_model.add(kinds)
+    log_replay.add(kinds)
     log_window.add(kinds)
     _add_example(kinds)
 

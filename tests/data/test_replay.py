@@ -58,8 +58,14 @@ def plain(rows: Rows) -> list[by_hand.Row]:
     ]
 
 
+def words_of(seed: int, run: int) -> tuple[int, int]:
+    """The key of a run."""
+    one, other = np.asarray(rng.run_key(seed, run)).tolist()
+    return one, other
+
+
 def by_oracle(ours: Pair, log: jb.Log, laid: Laid, seed: int, run: int) -> by_hand.Replayed:
-    words = tuple(int(word) for word in np.asarray(rng.run_key(seed, run)))
+    words = words_of(seed, run)
     sizes = np.asarray(laid.env.mapping.size)
     orders = [by_hand.order_of(words, a, int(size)) for a, size in enumerate(sizes)]
     rows = by_hand.laid_out(plain(rows_of(log)), K, laid.length, orders)
@@ -107,7 +113,7 @@ def test_a_fixed_action_loses_what_its_rows_have_in_the_order_of_the_run() -> No
     found = jb.replay(log, Always(2), runs=3, resamples=32, seed=7, progress=False)
     laid = lay_out(rows_of(log), log, "random")
     for run in range(3):
-        words = tuple(int(word) for word in np.asarray(rng.run_key(7, run)))
+        words = words_of(7, run)
         order = by_hand.order_of(words, 2, int(laid.env.mapping.size[2]))
         mine = rows_of(log).loss[log.action == 2][order[: laid.length]]
         assert found.loss[run, -1] == pytest.approx(mine.mean(), rel=1e-6)

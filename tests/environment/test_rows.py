@@ -86,7 +86,7 @@ def test_costs_are_means_of_an_actions_rows() -> None:
     env = RowEnvironment(mapping(), RowLosses(losses), jb.FixedDelay(0))
     wanted = [part.mean() for part in np.split(losses, FIRST[1:])]
     np.testing.assert_allclose(env.mapping.costs(losses)[0], wanted)
-    assert env.best_action(np.int32(5)) == np.argmin(wanted)
+    assert env.best_action(jnp.int32(5)) == np.argmin(wanted)
     assert env.mapping.average(1, 2, losses) == pytest.approx(wanted[2])
     np.testing.assert_allclose(jax.jit(env.mapping.costs)(losses)[0], wanted, rtol=1e-5)
 
@@ -94,7 +94,9 @@ def test_costs_are_means_of_an_actions_rows() -> None:
 def test_without_a_key_rows_are_drawn() -> None:
     rows = mapping()
     u = jnp.asarray(np.random.default_rng(1).random(4000), jnp.float32)
-    found = np.asarray(jax.vmap(lambda x: rows.state(jnp.int32(1), jnp.int32(1), x, ROWS))(u))
+    found = np.asarray(
+        jax.vmap(lambda x: rows.state(jnp.int32(1), jnp.int32(1), x, jnp.int32(ROWS)))(u)
+    )
     counts = np.bincount(found, minlength=ROWS)
     assert counts[: FIRST[1]].sum() == counts[FIRST[2] :].sum() == 0
     assert stats.chisquare(counts[FIRST[1] : FIRST[2]]).pvalue > FALSE_ALARM
