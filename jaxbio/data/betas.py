@@ -38,6 +38,7 @@ class Betas(NamedTuple):
 
     @classmethod
     def of_moments(cls, mean: np.ndarray, variance: np.ndarray) -> Betas:
+        mean = np.clip(mean, 0, 1)  # of sums that are rounded
         most = mean * (1 - mean)
         fixed = (variance <= 0) | (most <= 0)
         total = most / np.where(fixed, 1.0, variance) - 1
