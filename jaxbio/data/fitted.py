@@ -13,6 +13,8 @@ from jaxbio import checks
 from jaxbio.data import fit_text
 from jaxbio.data.betas import Posterior, Table
 from jaxbio.data.delays import DelayFit, law_by_state
+from jaxbio.data.holding.check import ModelChecks
+from jaxbio.data.holding.model import check_model
 from jaxbio.data.kinds import CONVERSIONS
 from jaxbio.data.log import Log
 from jaxbio.environment.delays import NEVER, FixedDelay
@@ -92,6 +94,11 @@ class Fit:
     def delays(self) -> tuple[DelayFit, ...]:
         """In rounds: one for all states, or one per state [S]."""
         return tuple(law.fit for law in self._by_state)
+
+    @cached_property
+    def checks(self) -> ModelChecks:
+        """Does the model hold? The checks of `check_model`, made when they are first asked for."""
+        return check_model(self.log, kind=self.kind)
 
     def environment(self, window: int | None = None) -> Environment:
         """The problem at the means of the posterior. window: for how many rounds conversions are

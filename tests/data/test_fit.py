@@ -496,6 +496,7 @@ def test_the_numbers_of_the_summary(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert cli.main(["log", "fit", str(file), *words, "--kind", "outcomes", "--window", "9"]) == 2
     assert "window is for a log of conversions" in capsys.readouterr().err
     assert repr(fit).splitlines()[0] == "Fit of 20,000 decisions, 5 actions, 4 states"
+    assert fit.checks.to_dict() == jb.check_model(log).to_dict()
 
 
 def test_a_played_log_is_that_of_the_game() -> None:
