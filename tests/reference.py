@@ -731,13 +731,21 @@ class StateThompson(Indexed):
     All uniforms are derived from that of the round: request 0 has a normal for each action, and
     last the one that breaks ties; request 1 + s (K + 1) is for theta of state s, as of an arm of
     `Thompson`, but [proposal][0 for a, 1 for b], first all normals, then all tests; the next K
-    requests are for the gamma variables of P(s | a): all normals, all tests, and the boost."""
+    requests are for the gamma variables of P(s | a): all normals, all tests, and the boost. A loss
+    counts `loss_discount` to the power of the rounds since its play."""
 
-    defaults: ClassVar[Spec] = {"sampler": "moments", "discount": 1.0, "proposals": 6}
+    defaults: ClassVar[Spec] = {
+        "sampler": "moments",
+        "discount": 1.0,
+        "proposals": 6,
+        "loss_discount": 1.0,
+    }
 
     def __init__(self, spec: Spec, num_actions: int, num_states: int, horizon: int) -> None:
         super().__init__(spec, num_actions, num_states, horizon)
-        self.samples = Samples(num_states)
+        self.ones = [0.0] * num_states
+        self.zeros = [0.0] * num_states
+        self.now = 0  # the round whose losses are being learnt
         self.visits = [[0.0] * num_states for _ in range(num_actions)]
 
     def policy(self, t: int, u: float) -> list[float]:
@@ -755,11 +763,10 @@ class StateThompson(Indexed):
         return 1 + s * (self.num_actions + 1)
 
     def theta(self, s: int, drawn: list[float]) -> float:
-        total, n = self.samples.totals[s], self.samples.counts[s]
         half = 2 * self.proposals
         a, b = (
             gamma_sample(shape, list(zip(drawn[i:half:2], drawn[half + i :: 2], strict=True)))
-            for i, shape in enumerate((1 + total, 1 + n - total))
+            for i, shape in enumerate((1 + self.ones[s], 1 + self.zeros[s]))
         )
         return a / (a + b)
 
@@ -790,8 +797,16 @@ class StateThompson(Indexed):
         self.visits = [[self.spec["discount"] * n for n in row] for row in self.visits]
         self.visits[action][state] += 1
 
+    def feed(self, t: int, feedback: list[Feedback]) -> Report:
+        self.now = t
+        for sums in (self.ones, self.zeros):
+            sums[:] = [self.spec["loss_discount"] * x for x in sums]
+        return super().feed(t, feedback)
+
     def learn(self, item: Feedback, ticket: None) -> None:
-        self.samples.add(item)
+        weight = self.spec["loss_discount"] ** (self.now - item.round)
+        self.ones[item.state] += weight * item.value
+        self.zeros[item.state] += weight * (1 - item.value)
 
 
 # --- learners around learners ----------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Forgetting without states: a loss counts less with every round since it was played."""
+"""Forgetting losses: each counts less with every round since its play."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbio import checks
-from jaxbio.core import Array, Arrivals
+from jaxbio.core import Array
 from jaxbio.ops import Sum, sum_add, sum_by, sum_zero
 from jaxbio.trees import float_dtype, is_concrete
 
@@ -26,12 +26,12 @@ class Faded(NamedTuple):
     log: Array
 
 
-def checked_discount(value: Any) -> Any:
+def checked_discount(value: Any, name: str = "discount") -> Any:
     """A number in (0, 1]; None for 1, where programs need not know how to forget."""
     if value is None:
         return None
-    checks.number("discount", value, 0, 1, open_low=True)
-    found = checks.parameter("discount", value, 0)
+    checks.number(name, value, 0, 1, open_low=True)
+    found = checks.parameter(name, value, 0)
     return None if is_concrete(found) and found == 1 else found
 
 
@@ -43,22 +43,28 @@ def faded_zero(size: int, discount: Any) -> Faded:
 
 
 def faded_add(
-    faded: Faded, discount: Any, t: Array, played: Array, values: Array, arrivals: Arrivals
+    faded: Faded, discount: Any, t: Array, played: Array, index: Array, values: Array, due: Array
 ) -> Faded:
     """The end of round t: everything fades, and what is due is taken in with its weight, that of a
     loss that was there from the start, discount ** (t - played).
 
-    played: int32 [lanes], the rounds of the plays; values: [lanes], of the losses.
+    played: int32 [lanes], the rounds of the plays; index: int32 [lanes], which of the n things a
+    loss belongs to; values: [lanes], of the losses; due: bool [lanes].
     """
-    ages, action = (t - played).astype(faded.log.dtype), arrivals.play.action
-    weight = jnp.where(arrivals.due, jnp.exp(ages * faded.log), 0)
-    size = faded.count.total.shape[0]
+    ages, size = (t - played).astype(faded.log.dtype), faded.count.total.shape[0]
+    weight = jnp.where(due, jnp.exp(ages * faded.log), 0)
     return Faded(
-        _fade(faded.count, discount, sum_by(action, weight, size)),
-        _fade(faded.total, discount, sum_by(action, weight * values, size)),
+        _fade(faded.count, discount, sum_by(index, weight, size)),
+        _fade(faded.total, discount, sum_by(index, weight * values, size)),
         _fade(faded.rounds, discount, jnp.ones((), faded.log.dtype)),
         faded.log,
     )
+
+
+def ones_and_zeros(faded: Faded) -> tuple[Array, Array]:
+    """[n] each: the weights of losses of 1 and of 0, in between as much of both."""
+    ones = jnp.maximum(faded.total.total, 0)
+    return ones, jnp.maximum(faded.count.total - ones, 0)
 
 
 def _fade(total: Sum, discount: Any, amount: Array) -> Sum:

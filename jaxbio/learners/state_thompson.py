@@ -10,6 +10,13 @@ from jax import lax
 
 from jaxbio import checks, rng
 from jaxbio.core import Array, Arrivals, Known, Play
+from jaxbio.learners.forgetting import (
+    Faded,
+    checked_discount,
+    faded_add,
+    faded_zero,
+    ones_and_zeros,
+)
 from jaxbio.ops import (
     Means,
     Sum,
@@ -29,11 +36,12 @@ LEAST = -1e30  # below the logarithm of any sample
 
 class StateThompsonState(NamedTuple):
     """visits: Sum [K, S], plays of an action that showed a state, with discounts; seen: arrived
-    losses per state, [S]. num_states: S without padding.
+    losses per state, [S], with weights where there is a loss_discount. num_states: S without
+    padding.
     """
 
     visits: Sum
-    seen: Means
+    seen: Means | Faded
     num_states: Array
 
 
@@ -52,6 +60,8 @@ class StateThompson:
       the mean and the variance that <P, theta> has given theta, one for each action: cheaper, and
       it explores more while visits are few, as it knows nothing of the edges of the simplex.
     discount: what N is multiplied by in each round; below 1 for a mapping that changes.
+    loss_discount: the same for the losses of states, each as old as its play; below 1 where what
+      states cost changes. 1 (kept as None) forgets nothing.
     proposals: of each gamma variable (`rng.gamma`: with 6, each is within 1.6e-8 of its law in
       total variation, and uniforms have 23 bits).
     """
@@ -59,6 +69,7 @@ class StateThompson:
     sampler: str = static(default="moments")
     discount: Any = 1.0
     proposals: int = static(default=6)
+    loss_discount: Any = 1.0
     ignores_empty_lanes = True
 
     def __post_init__(self) -> None:
@@ -66,12 +77,16 @@ class StateThompson:
         value = checks.number("discount", self.discount, 0, 1, open_low=True)
         set_field(self, "discount", value)
         set_field(self, "proposals", checks.integer("proposals", self.proposals, 1, 64))
+        value = checked_discount(self.loss_discount, "loss_discount")
+        set_field(self, "loss_discount", value)
 
     def init(self, known: Known) -> StateThompsonState:
         K, slots = known.num_actions, known.state_slots
-        return StateThompsonState(sum_zero(K, slots), means_zero(slots), known.num_states)
+        forgets = self.loss_discount is not None
+        seen = faded_zero(slots, self.loss_discount) if forgets else means_zero(slots)
+        return StateThompsonState(sum_zero(K, slots), seen, known.num_states)
 
-    def act(self, state: StateThompsonState, t: Array, u: Array) -> tuple[Array, None]:
+    def act(self, state: StateThompsonState, t: Array, u: Array) -> tuple[Array, Array | None]:
         K, slots = state.visits.total.shape
         real = lax.iota(jnp.int32, slots) < state.num_states
         prior = jnp.where(real, 1.0 / state.num_states.astype(u.dtype), 0)
@@ -82,24 +97,31 @@ class StateThompson:
             values = by_moments(shape, theta, normals[:K])
         else:
             values = self._exact(shape, theta, t, u)
-        return argmin_fair(values, normals[K]), None
+        return argmin_fair(values, normals[K]), None if self.loss_discount is None else t
 
     def learn(
         self, state: StateThompsonState, t: Array, play: Play, arrivals: Arrivals
-    ) -> tuple[StateThompsonState, None]:
+    ) -> tuple[StateThompsonState, Array | None]:
         here = cell(play.action, play.state, *state.visits.total.shape)
         visits = sum_scale(state.visits, self.discount)
-        old = arrivals.play
         new = state._replace(
             visits=sum_add(visits, here.astype(visits.total.dtype)),
-            seen=means_add(state.seen, old.state, old.loss, arrivals.due),
+            seen=self._taken_in(state.seen, t, arrivals.play, arrivals.due),
         )
-        return new, None
+        return new, play.ticket
 
-    def _thetas(self, seen: Means, t: Array, u: Array, num_actions: int) -> Array:
+    def _taken_in(self, seen: Means | Faded, t: Array, old: Play, due: Array) -> Means | Faded:
+        if isinstance(seen, Means):
+            return means_add(seen, old.state, old.loss, due)
+        return faded_add(seen, self.loss_discount, t, old.ticket, old.state, old.loss, due)
+
+    def _thetas(self, seen: Means | Faded, t: Array, u: Array, num_actions: int) -> Array:
         """[S]: a sample of the mean loss of each state."""
-        ones = seen.sum.total
-        zeros = jnp.maximum(seen.count.astype(u.dtype) - ones, 0)
+        if isinstance(seen, Means):
+            ones = seen.sum.total
+            zeros = jnp.maximum(seen.count.astype(u.dtype) - ones, 0)
+        else:
+            ones, zeros = ones_and_zeros(seen)
         shapes = lax.optimization_barrier(jnp.stack([1.0 + ones, 1.0 + zeros], axis=1))  # [S, 2]
 
         def draw(one: tuple[Array, Array]) -> Array:

@@ -8,7 +8,13 @@ import jax.numpy as jnp
 
 from jaxbio import checks, rng
 from jaxbio.core import Array, Arrivals, Known, Play
-from jaxbio.learners.forgetting import Faded, checked_discount, faded_add, faded_zero
+from jaxbio.learners.forgetting import (
+    Faded,
+    checked_discount,
+    faded_add,
+    faded_zero,
+    ones_and_zeros,
+)
 from jaxbio.ops import argmin_fair, count_by
 from jaxbio.trees import pytree, set_field, static
 
@@ -63,9 +69,10 @@ class ThompsonSampling:
         return Flips(jnp.zeros(K, jnp.int32), jnp.zeros(K, jnp.int32))
 
     def act(self, state: Flips | Faded, t: Array, u: Array) -> tuple[Array, ThompsonTicket]:
-        flips = jnp.stack(_ones_and_zeros(state)).astype(u.dtype)  # [2, K]
+        flips = state if isinstance(state, Flips) else ones_and_zeros(state)
         proposals = u[:-1].reshape(-1, 2, self.proposals, 2).transpose(3, 2, 1, 0)
-        gammas = rng.gamma(1.0 + flips, proposals[0], proposals[1])
+        shapes = 1.0 + jnp.stack(flips).astype(u.dtype)  # [2, K]
+        gammas = rng.gamma(shapes, proposals[0], proposals[1])
         action = argmin_fair(gammas[0] / (gammas[0] + gammas[1]), u[-1])
         return action, ThompsonTicket(u[-1], None if self.discount is None else t)
 
@@ -75,19 +82,11 @@ class ThompsonSampling:
         old, due = arrivals.play, arrivals.due
         is_one = old.ticket.coin < old.loss
         if isinstance(state, Faded):
-            flips = is_one.astype(old.loss.dtype)
-            played = old.ticket.round
-            return faded_add(state, self.discount, t, played, flips, arrivals), play.ticket
+            lanes = old.ticket.round, old.action, is_one.astype(old.loss.dtype), due
+            return faded_add(state, self.discount, t, *lanes), play.ticket
         K = state.ones.shape[0]
         new = Flips(
             state.ones + count_by(old.action, due & is_one, K),
             state.zeros + count_by(old.action, due & ~is_one, K),
         )
         return new, play.ticket
-
-
-def _ones_and_zeros(state: Flips | Faded) -> tuple[Array, Array]:
-    if isinstance(state, Flips):
-        return state.ones, state.zeros
-    ones = state.total.total
-    return ones, jnp.maximum(state.count.total - ones, 0)

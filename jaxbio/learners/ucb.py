@@ -94,6 +94,7 @@ class UCB1:
         if isinstance(seen, Means):
             seen = means_add(seen, old.action, old.loss, arrivals.due)
         else:
-            seen = faded_add(seen, self.discount, t, old.ticket, old.loss, arrivals)
+            lanes = old.ticket, old.action, old.loss, arrivals.due
+            seen = faded_add(seen, self.discount, t, *lanes)
         pulls = state.pulls + one_hot(play.action, state.pulls.shape[0]).astype(jnp.int32)
         return UCB1State(seen, pulls), play.ticket

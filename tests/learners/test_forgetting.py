@@ -1,4 +1,4 @@
-"""Bandits without states that forget: what a loss counts, when, and that 1 forgets nothing.
+"""Learners that forget losses: what a loss counts, when, and that 1 forgets nothing.
 
 The oracle (tests/properties/test_oracle.py) plays whole games; here are single rounds by hand.
 """
@@ -16,34 +16,37 @@ from jax import lax
 
 import jaxbio as jb
 from jaxbio.learners.forgetting import faded_add, faded_zero
-from jaxbio.studies.violations.problems import drifting
+from jaxbio.studies.violations.problems import drifting, turning
 from jaxbio.trees import with_fields
 
-KINDS = {"ucb1": jb.UCB1, "thompson": jb.ThompsonSampling}
+FIELDS = {"ucb1": "discount", "thompson": "discount", "state-thompson": "loss_discount"}
 KNOWN = jb.Known(
     jnp.int32(1), jnp.int32(9), jnp.int32(-1), num_actions=2, state_slots=1, ring_depth=64
 )
 
 
-def finals(learner: Any, delays: Any = None, **options: Any) -> np.ndarray:
-    env = jb.make_environment("paper-stochastic", delays=delays or jb.LaplaceDelay(20, 10))
+def finals(learner: Any, env: Any = None, **options: Any) -> np.ndarray:
+    env = env or jb.make_environment("paper-stochastic", delays=jb.LaplaceDelay(20, 10))
     options = {"horizon": 400, "runs": 16, "rounds": 1, "progress": False} | options
     return jb.simulate(env, learner, **options).final_regret
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", FIELDS)
 def test_one_is_no_discount(name: str) -> None:
     """It needs no code; and code that is told 1 as a number plays the same games, bit for bit."""
-    kind = KINDS[name]
-    assert kind(discount=1).discount is None
-    assert kind(discount=np.float32(1)).discount is None
-    assert kind().discount is None
-    assert dataclasses.replace(kind(discount=0.5), discount=1.0).discount is None
-    assert kind(discount=0.5).discount == 0.5
-    assert jax.tree.structure(kind()) == jax.tree.structure(jb.make_learner(name))
-    told = with_fields(kind(discount=0.5), discount=1.0)
-    np.testing.assert_array_equal(finals(told), finals(kind()))
-    assert not np.array_equal(finals(kind(discount=0.99)), finals(kind()))
+    field, plain = FIELDS[name], jb.make_learner(name)
+
+    def made(discount: Any) -> Any:
+        return jb.make_learner(name, **{field: discount})
+
+    for one in (1, 1.0, np.float32(1), None):
+        assert getattr(made(one), field) is None
+    assert getattr(dataclasses.replace(made(0.5), **{field: 1.0}), field) is None
+    assert getattr(made(0.5), field) == 0.5
+    assert jax.tree.structure(made(1)) == jax.tree.structure(plain)
+    told = with_fields(made(0.5), **{field: 1.0})
+    np.testing.assert_array_equal(finals(told), finals(plain))
+    assert not np.array_equal(finals(made(0.99)), finals(plain))
 
 
 def lanes(*plays: tuple[int, float, Any, bool]) -> jb.Arrivals:
@@ -96,6 +99,31 @@ def test_a_flip_is_as_old_as_its_play() -> None:
     assert kept.round == 3
 
 
+def test_the_losses_of_a_state_are_as_old_as_their_plays() -> None:
+    """In round 3 the loss 0.5 of round 1 comes, and its own, 1, of the other state."""
+    learner, three = jb.StateThompson(loss_discount=0.5), jnp.int32(3)
+    known = dataclasses.replace(KNOWN, num_states=jnp.int32(2), state_slots=2)
+    arrivals = lanes((0, 0.5, jnp.int32(1), True), (0, 1.0, three, True))
+    shown = arrivals.play._replace(state=jnp.array([1, 0], jnp.int32))
+    play = jb.Play(jnp.int32(0), jnp.int32(0), jnp.float32(1), three)
+    state: Any
+    state, ticket = learner.learn(learner.init(known), three, play, arrivals._replace(play=shown))
+    assert state.seen.count.total.tolist() == [1.0, 0.25]
+    assert state.seen.total.total.tolist() == [1.0, 0.125]
+    assert state.visits.total.tolist() == [[1.0, 0.0], [0.0, 0.0]]
+    assert ticket == 3
+
+
+def test_forgetting_what_states_cost_pays_where_that_changes() -> None:
+    """Paired: less regret by more than ten standard errors."""
+    env = turning(1, 50, 2000)
+    keeps, forgets = (
+        finals(jb.StateThompson(loss_discount=d), env=env, horizon=2000) for d in (1.0, 0.99)
+    )
+    saved = keeps - forgets
+    assert saved.mean() > 10 * saved.std(ddof=1) / np.sqrt(len(saved))
+
+
 @pytest.mark.parametrize("discount", [0.9998, 0.99])
 def test_counts_after_a_million_rounds(discount: float) -> None:
     """Two losses in each round, one of them 300 rounds late, against the geometric sum in float64
@@ -109,7 +137,7 @@ def test_counts_after_a_million_rounds(discount: float) -> None:
 
     def one(t: Any, faded: Any) -> Any:
         played = jnp.stack([t - late, t])
-        return faded_add(faded, single, t, played, plays.loss, arrivals)
+        return faded_add(faded, single, t, played, plays.action, plays.loss, arrivals.due)
 
     found = jax.jit(lambda: lax.fori_loop(1, rounds + 1, one, faded_zero(2, single)))()
     exact = 1 / (1 - float(single))
@@ -119,16 +147,15 @@ def test_counts_after_a_million_rounds(discount: float) -> None:
     np.testing.assert_allclose(found.rounds.total, exact, rtol=2e-6)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", ["ucb1", "thompson"])
 def test_forgetting_pays_where_the_best_action_changes(name: str) -> None:
     """Dynamic regret on a mapping that drifts, paired: less by more than ten standard errors, so
     that a false alarm has no probability worth naming.
     """
     env = drifting(0.4, 50, 4000)
-    sizes: dict[str, Any] = {"horizon": 4000, "runs": 32, "rounds": 1, "progress": False}
     bold = {"exploration": 0.05} if name == "ucb1" else {}
     made = [jb.make_learner(name, discount=d, **bold) for d in (1.0, 0.998)]
-    keeps, forgets = (jb.simulate(env, one, **sizes).final_regret for one in made)
+    keeps, forgets = (finals(one, env=env, horizon=4000, runs=32) for one in made)
     saved = keeps - forgets
     assert saved.mean() > 10 * saved.std(ddof=1) / np.sqrt(len(saved))
 

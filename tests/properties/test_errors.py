@@ -542,6 +542,11 @@ LEARNERS: dict[str, Case] = {
         ValueError,
         "discount must be in (0, 1], but got 1.01",
     ),
+    "discount of the losses of states": (
+        lambda: jb.StateThompson(loss_discount=2),
+        ValueError,
+        "loss_discount must be in (0, 1], but got 2",
+    ),
     "a discount that float32 cannot hold": (
         lambda: jb.UCB1(discount=1e-46),
         ValueError,

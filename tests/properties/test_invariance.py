@@ -134,6 +134,9 @@ CASES = {
     "state-thompson with a discount, laplace": Case(
         jb.make_learner("state-thompson", discount=0.99), laplace(), slots=7, backends=("vmap",)
     ),
+    "state-thompson that forgets losses, laplace": Case(
+        jb.make_learner("state-thompson", loss_discount=0.99), laplace(), slots=7
+    ),
     "state-thompson, exact, fixed": Case(
         jb.make_learner("state-thompson", sampler="exact"), fixed(), slots=40
     ),

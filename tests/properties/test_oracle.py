@@ -122,6 +122,14 @@ PLAIN: dict[str, tuple[Pair, int]] = {
     "states": (states, SHALLOW),
     "states discount": (pair("state-thompson", discount=0.99, proposals=3), DEEP),
     "states exact": (exact_states, DEEP),
+    "states loss discount": (
+        pair("state-thompson", loss_discount=SHORT_MEMORY, discount=LONG_MEMORY, proposals=3),
+        SHALLOW,
+    ),
+    "states exact loss discount": (
+        pair("state-thompson", sampler="exact", loss_discount=0.99, proposals=2),
+        DEEP,
+    ),
 }
 
 
@@ -248,6 +256,7 @@ IN_FLOAT32 = {  # with the other ring than in float64
         "hindsight tsallis",
         "hindsight prior discount",
         "states",
+        "states loss discount",
     ),
     "metabio": ("dada", "dada kept sequential anytime", "nsd anytime"),
     "metaadabio": (
@@ -598,19 +607,21 @@ def doubtful_acceptance(seen: Seen, index: int) -> bool:
     )
 
 
-def doubtful_theta(seen: Seen, index: int) -> bool:
+def doubtful_theta(both: Seen, index: int) -> bool:
     """The same of StateThompson, for the gammas of theta: those of P are smaller."""
-    trace, game, count = seen.trace, seen.game, seen.ours.learner.proposals
+    trace, game, count = both.trace, both.game, both.ours.learner.proposals
+    discount = both.ours.spec.get("loss_discount", 1.0)
     num_actions, t = len(game.world.states[0]), index + 1
-    u = helpers.uniforms_for(seen.ours.learner, num_actions, game.seed, game.run, HORIZON)[index]
+    u = helpers.uniforms_for(both.ours.learner, num_actions, game.seed, game.run, HORIZON)[index]
     for s in range(game.world.num_states):
-        losses = [
-            game.world.losses[j][s]
+        seen = [  # weights and losses
+            (discount ** (t - 2 - j), game.world.losses[j][s])
             for j, fed_at in enumerate(trace.fed_at)
             if fed_at is not None and fed_at < t and trace.states[j] == s
         ]
+        shapes = [1 + sum(w * x for w, x in seen), 1 + sum(w * (1 - x) for w, x in seen)]
         drawn = reference.derived(u, t, 1 + s * (num_actions + 1), 4 * count)
-        for i, shape in enumerate((1 + sum(losses), 1 + len(losses) - sum(losses))):
+        for i, shape in enumerate(shapes):
             pairs = zip(drawn[i : 2 * count : 2], drawn[2 * count + i :: 2], strict=True)
             if any(abs(acceptance_gap(shape, *one)) < 4 * shape * EPS + 1e-6 for one in pairs):
                 return True
