@@ -81,12 +81,8 @@ PRACTICAL: dict[str, Practical] = {
     "NSD-UCRL2": Practical(
         "nsd-ucrl2", {}, {"radius_scale": (*RADII, 0.01, 0.003), "window": (None, 2000, 500)}
     ),
-    "StateThompson": Practical(
-        "state-thompson", {}, {"discount": MEMORY, "loss_discount": MEMORY}
-    ),
-    "StateThompson, exact": Practical(
-        "state-thompson", {"sampler": "exact"}, {"discount": MEMORY, "loss_discount": MEMORY}
-    ),
+    "StateThompson": Practical("state-thompson", {}, {"discount": MEMORY}),
+    "StateThompson, exact": Practical("state-thompson", {"sampler": "exact"}, {"discount": MEMORY}),
 }  # fmt: skip
 
 

@@ -22,9 +22,7 @@ ENTRANTS: dict[str, Practical] = PRACTICAL | {
     "Surrogate index": Practical("surrogate-exp3", {}, {"scale": RATES}),
     "MetaAdaBIO-Tsallis": Practical("metaadabio-tsallis", {}, {"scale": (1.0, 3.0)}),
     "StateThompson, exact": Practical(
-        "state-thompson",
-        {"sampler": "exact"},
-        {"discount": (1.0, 0.999), "loss_discount": (1.0, 0.999)},
+        "state-thompson", {"sampler": "exact"}, {"discount": (1.0, 0.999)}
     ),
 }  # fmt: skip
 

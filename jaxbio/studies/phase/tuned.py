@@ -43,7 +43,7 @@ FEWER: dict[str, dict[str, tuple[Any, ...]]] = {  # settings, of those that are 
     "HindsightExp3": {"scale": (1.0, 3.0), "discount": FORGETTING},
     "Hindsight-Tsallis": {"scale": (1.0, 3.0), "discount": FORGETTING},
     "QPM-D UCB1": {"discount": FORGETTING},
-    "StateThompson": {"discount": FORGETTING, "loss_discount": (1.0,)},  # losses do not change
+    "StateThompson": {"discount": FORGETTING},
 }
 
 
