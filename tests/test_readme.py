@@ -19,8 +19,9 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("source", EXAMPLES, ids=lambda s: s.splitlines()[0])
 def test_example_runs_and_prints_regrets(
-    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     script = tmp_path / "example.py"
     script.write_text(source)
     with jax.numpy_dtype_promotion("standard"):  # as users run it

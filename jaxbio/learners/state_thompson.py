@@ -61,7 +61,7 @@ class StateThompson:
       it explores more while visits are few, as it knows nothing of the edges of the simplex.
     discount: what N is multiplied by in each round; below 1 for a mapping that changes.
     loss_discount: the same for the losses of states, each as old as its play; below 1 where what
-      states cost changes. 1 (kept as None) forgets nothing.
+      states cost changes. None, the same as 1, forgets nothing.
     proposals: of each gamma variable (`rng.gamma`: with 6, each is within 1.6e-8 of its law in
       total variation, and uniforms have 23 bits).
     """
@@ -69,7 +69,7 @@ class StateThompson:
     sampler: str = static(default="moments")
     discount: Any = 1.0
     proposals: int = static(default=6)
-    loss_discount: Any = 1.0
+    loss_discount: Any = None
     ignores_empty_lanes = True
 
     def __post_init__(self) -> None:

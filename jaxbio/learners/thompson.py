@@ -48,11 +48,11 @@ class ThompsonSampling:
     explored. About this form nothing is proved; without delay, and with priors that know nothing,
     regret is of order sqrt(changes T) but for logarithms (Qi, Guo and Zhu 2025).
 
-    discount: in (0, 1]; 1 (kept as None) forgets nothing.
+    discount: in (0, 1]; None, the same as 1, forgets nothing.
     """
 
     proposals: int = static(default=6)
-    discount: Any = 1.0
+    discount: Any = None
     ignores_empty_lanes = True
 
     def __post_init__(self) -> None:

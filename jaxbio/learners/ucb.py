@@ -63,12 +63,12 @@ class UCB1:
     without delay and for a discount that fits: a regret of order sqrt(changes T) ln T. With delay
     nothing is proved.
 
-    exploration: 2 in UCB1. discount: in (0, 1]; 1 (kept as None) forgets nothing. An action whose
+    exploration: 2 in UCB1. discount: in (0, 1]; None, the same as 1, forgets nothing. An action whose
     losses together count less than 1e-30 has none.
     """
 
     exploration: Any = 2.0
-    discount: Any = 1.0
+    discount: Any = None
     ignores_empty_lanes = True
 
     def __post_init__(self) -> None:

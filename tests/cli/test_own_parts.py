@@ -183,7 +183,7 @@ REFUSED = {
     "mine:problem mine:bold:exploration=2": "learner 'mine:bold:exploration=2': 'bold' is made "
     "already, so it has no options",
     "mine:problem mine:Greedy:explorer=2": "'Greedy' has no option 'explorer'; it has "
-    "exploration: did you mean 'exploration'?",
+    "exploration, discount: did you mean 'exploration'?",
     "mine:problem mine:Greedy:exploration=-1": "exploration must be at least 0",
     "mine:Greedy ucb1": "environment 'mine:Greedy': what 'Greedy' makes must be an Environment",
     "mine:number ucb1": "environment 'mine:number' must be an Environment, or a function",

@@ -183,6 +183,7 @@ TOGETHER = {
     "successive-elimination": ("pareto delay",),
     "qpmd-ucb1": ("negative binomial delay",),
     "metabio": ("windowed delay",),
+    "metabio-mean": ("event losses", "delays that are far apart"),
 }
 
 

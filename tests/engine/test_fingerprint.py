@@ -351,7 +351,8 @@ def test_what_decides_is_there_and_closed_under_imports() -> None:
     names = {file.as_posix() for file in code.files()}
     assert {"engine/round.py", "engine/backends/llvm.py", "learners/exp3.py", "rng.py"} <= names
     used = {name for file in code.files() for name in imported(root / file)}
-    left = [name for name in used if not code.decides(name)]
+    shows = "jaxbio.display."  # how things look decides nothing
+    left = [name for name in used if not code.decides(name) and not name.startswith(shows)]
     assert not left, f"{left} decide what is played, or do not belong there"
 
 

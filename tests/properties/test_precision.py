@@ -140,7 +140,8 @@ class Echo:
     def learn(self, state: Any, t: Any, play: jb.Play, arrivals: jb.Arrivals) -> Any:
         ticket = ExponentialTicket(arrivals.play.ticket.weight, None)
         lanes = arrivals._replace(play=arrivals.play._replace(ticket=ticket))
-        return self.base.learn(state, t, play, lanes)[0], play.ticket
+        own = play._replace(ticket=ExponentialTicket(play.ticket.weight, None))
+        return self.base.learn(state, t, own, lanes)[0], play.ticket
 
 
 def run(forced: Any = None) -> dict[str, np.ndarray]:

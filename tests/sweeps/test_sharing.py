@@ -59,7 +59,7 @@ def test_what_settings_share_is_made_once(monkeypatch: pytest.MonkeyPatch) -> No
         "parts": 4,  # of the learners
         "flat_parts": 3 + 3,  # of the delays; of the mapping, the losses and the number of states
         "table_bytes": 2 + 3 + 4,
-        "learner": 4 + 4,  # and the base of each, when it is made
+        "learner": 4 + 4 + 4,  # and the base of each, and what a name makes
     }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "jaxbio"
-# Modules and folders, closed under imports.
+# Modules and folders, closed under imports but for `display`: how things look decides nothing.
 DECIDE = ("checks", "core", "engine", "environment", "learners", "ops", "rng", "trees")
 _ROOT = Path(__file__).parents[2]
 _PARSER = threading.Lock()  # Python 3.11's fails where two threads use it at once
