@@ -1,4 +1,4 @@
-"""A learner through `jax.jit`: whatever JAX can compile, at about a hundred microseconds a call."""
+"""A learner through `jax.jit`: whatever JAX can compile, in tens to hundreds of microseconds."""
 
 from __future__ import annotations
 
