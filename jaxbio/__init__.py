@@ -21,6 +21,8 @@ from jaxbio.data.holding.model import check_model
 from jaxbio.data.log import Log
 from jaxbio.data.playing import play_log
 from jaxbio.data.reading import LogWarning, read_log
+from jaxbio.data.replaying.replay import replay
+from jaxbio.data.replaying.result import Replay
 from jaxbio.engine.rollout import Record, rollout, trajectory
 from jaxbio.engine.round import Round
 from jaxbio.engine.sizing import ring_sizes
@@ -128,6 +130,7 @@ __all__ = [
     "ParetoDelay",
     "Play",
     "Record",
+    "Replay",
     "Restarting",
     "Result",
     "Round",
@@ -174,6 +177,7 @@ __all__ = [
     "read_log",
     "register_environment",
     "register_learner",
+    "replay",
     "ring_sizes",
     "rollout",
     "sample_world",

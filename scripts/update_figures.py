@@ -56,8 +56,8 @@ FIGURES = {  # in the documentation's assets
     "experiment1.png": Shown(
         "jaxbio reproduce 1", "results/paper/figures/experiment-1-regret-light.png"
     ),
-    "worth.png": Shown("jaxbio phase --tuned --runs 256", "-worth-light.png"),
-    "worth-dark.png": Shown("jaxbio phase --tuned --runs 256", "-worth-dark.png"),
+    "worth.png": Shown("jaxbio phase --tuned --runs 256 --training 512", "-worth-light.png"),
+    "worth-dark.png": Shown("jaxbio phase --tuned --runs 256 --training 512", "-worth-dark.png"),
     "phase-wide.png": Shown("jaxbio phase --grid wide --runs 300", "-phase-light.png"),
     "phase-full.png": Shown("jaxbio phase --grid full --runs 300", "-phase-light.png"),
     "phase-sizes.png": Shown(SIZES, "-phase-MetaBIO-light.png"),

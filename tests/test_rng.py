@@ -231,3 +231,56 @@ def test_the_logarithm_of_gamma_follows_its_law(shape: float) -> None:
     given = (jnp.asarray(u[0]), jnp.asarray(u[1]), jnp.asarray(boost))
     got = rng.log_gamma(jnp.full(20_000, shape), *given)
     assert stats.kstest(np.asarray(got), "loggamma", args=(shape,)).pvalue > FALSE_ALARM
+
+
+def test_below_is_the_exact_share_of_a_word() -> None:
+    """Against Python's integers, at the ends of words and sizes."""
+    drawn = np.random.default_rng(4).integers(2**32, size=(2, 200), dtype=np.uint32)
+    ends = np.array([0, 1, 2**16 - 1, 2**16, 2**31 - 1, 2**32 - 1], np.uint32)
+    pairs = [*drawn.T, *((word, size) for word in ends for size in ends[1:-1])]
+    for word, size in pairs:
+        size = int(size) % 2**31 + 1
+        got = rng.below(jnp.uint32(word), jnp.uint32(size))
+        assert int(got) == int(word) * size // 2**32
+
+
+@jax.jit
+def moved(keys: Any, pile: Any, size: Any, places: Any) -> Any:
+    """[runs, places]: where these places go, in every run."""
+    one = lambda key: jax.vmap(lambda x: rng.shuffled(key, pile, x, size))(places)  # noqa: E731
+    return jax.vmap(one, -1)(keys)
+
+
+def orders(keys: Any, pile: int, size: int, places: Any = None) -> np.ndarray:
+    wanted = np.arange(size) if places is None else np.asarray(places)
+    return np.asarray(moved(keys, jnp.int32(pile), jnp.int32(size), wanted.astype(np.int32)))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 97, 256, 1000])
+def test_a_shuffle_is_an_order(size: int) -> None:
+    found = orders(rng.run_keys(0, np.arange(50)), 3, size)
+    assert (np.sort(found, axis=1) == np.arange(size)).all()
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5])
+def test_all_orders_of_few_are_as_frequent(size: int) -> None:
+    """20,000 runs, by a chi-squared test."""
+    found = orders(rng.run_keys(1, np.arange(20_000)), 0, size)
+    codes = (found * size ** np.arange(size)).sum(axis=1)
+    counts = np.unique(codes, return_counts=True)[1]
+    assert len(counts) == np.prod(np.arange(1, size + 1))
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("size", [97, 1024])
+def test_places_of_a_shuffle_are_independent(size: int) -> None:
+    """Of neighbours, ends, piles and runs that follow each other: in eighths of the order."""
+    runs = rng.run_keys(2, np.arange(8001))
+    places = [0, 1, 5, size // 2, size - 1]
+    one, other = (orders(runs, pile, size, places) * 8 // size for pile in (0, 1))
+    pairs = [(one[:, 0], one[:, 1]), (one[:, 0], one[:, 4]), (one[:, 2], one[:, 3]),
+             (one[:, 0], other[:, 0]), (one[:-1, 0], one[1:, 0])]  # fmt: skip
+    for a, b in pairs:
+        table = np.zeros((8, 8))
+        np.add.at(table, (a, b), 1)
+        assert stats.chi2_contingency(table).pvalue > FALSE_ALARM  # type: ignore[attr-defined]

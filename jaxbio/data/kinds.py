@@ -55,9 +55,3 @@ def absent_loss(log: Log) -> float:
             "that have no arrival"
         )
     return 1.0 - float(low)
-
-
-def two_losses(log: Log) -> tuple[float, float]:
-    """Of a row with the event, and of one without it, in a log of conversions."""
-    event = float(log.loss[np.argmax(log.come)])
-    return event, 1 - event if np.isnan(log.absent) else float(log.absent)

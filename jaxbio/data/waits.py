@@ -55,8 +55,9 @@ def in_rounds(log: Log, width: int) -> tuple[np.ndarray, np.ndarray]:
     waited, known = log.delays_in_rounds(), log.seen_in_rounds
     late, span = np.flatnonzero(~known), _number(log.time[-1] - log.time[0])
     if log.timed and late.size and span > 0:
-        later = np.maximum(_number(log.until[late] - log.time[-1]), 0.0)
-        waited[late] += (later / span * (len(log) - 1)).astype(np.int64)
+        beyond = np.maximum(_number(log.until[late] - log.time[-1]), 0)
+        more = beyond * (len(log) - 1) / span
+        waited[late] += more.astype(np.int64)
         known = log.come
     return np.where(known, waited // width, (waited + 1) // width - 1), known
 

@@ -68,14 +68,14 @@ class RowMapping:
         place = rng.shuffled(key, action, t - 1, size) if self.shuffled else t - 1
         low = jnp.maximum(place - self.reach, 0)
         room = jnp.minimum(place + self.reach, size - 1) - low + 1
-        log = rng.threefry(self.words, self.log_of(key), np.uint32(0))
+        log = jnp.stack(rng.threefry(self.words, self.log_of(key), jnp.uint32(0)))
         word = rng.block(log, place, rng.ORDER, action)[0]
         return first + low + rng.below(word, room.astype(jnp.uint32))
 
     def log_of(self, key: Array) -> Array:
         """uint32: which of the logs the run with this key is played on. key: uint32 [2, ...]."""
         logs = jnp.asarray(self.logs, jnp.uint32)
-        return rng.below(rng.own_word(key[0], 0), logs).astype(jnp.uint32)
+        return rng.below(rng.own_word(key[0], jnp.uint32(0)), logs).astype(jnp.uint32)
 
     def state(self, t: Array, action: Array, u: Array, num_states: Array) -> Array:
         """One of the action's rows, all with the same probability: what is left without a key."""

@@ -64,7 +64,7 @@ def figure(name: str, caption: str, pictures: Mapping[str, bytes]) -> str:
         f'<source media="{media}" srcset="{embedded[variant][0]}"{embedded[variant][1]}>'
         for variant, media in SOURCES.items()
     )
-    address, size = embedded["light"]
+    address, size = embedded[SHOWN[0]]
     caption = escape(caption)
     image = f'<img src="{address}"{size} alt="{caption}">'
     return (

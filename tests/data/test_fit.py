@@ -22,6 +22,7 @@ from jaxbio.data.waits import Waits
 NAMES: dict[str, Any] = {
     "time": "at", "action": "arm", "state": "seen", "loss": "cost", "arrived": "known"
 }  # fmt: skip
+ANY: Any = {"a": 1}
 pytestmark = pytest.mark.filterwarnings("ignore::jaxbio.LogWarning")
 
 
@@ -186,6 +187,41 @@ def test_the_posterior_of_conversions_is_that_of_quadrature(
     )
 
 
+def test_what_is_not_known_of_delays_widens_the_posterior() -> None:
+    """Fifteen rows are old, 285 young: the share that never converts is a product of independent
+    Beta variables, one per delay, whose moments multiply. With F taken for known the variance would
+    be less than three quarters of it.
+    """
+    generator = np.random.default_rng(0)
+    age = np.append(generator.integers(5, size=285), np.full(15, 400)).astype(float)
+    delay = 2.0 * generator.integers(1, 4, 300)
+    come = (delay <= age) & (generator.random(300) < 0.7)
+    rows = Waits(delay[come], age[~come], age[come])
+    law = curing.law(rows)
+    found = curing.posterior([rows], [law], 0.5).middle
+    one = curve(rows.came, rows.waiting)
+    left = one.risk - one.events
+    never = np.prod(left / one.risk)
+    square = np.prod(left * (left + 1) / (one.risk * (one.risk + 1)))
+    assert 1 - found.mean[0] == pytest.approx(never, abs=0.03)
+    variance = found.mean[0] * (1 - found.mean[0]) / (found.total[0] + 1)
+    assert variance == pytest.approx(square - never**2, rel=0.25)
+    known = law._replace(drawn=np.repeat(law.drawn.mean(axis=0, keepdims=True), 64, axis=0))
+    less = curing.posterior([rows], [known], 0.5).middle
+    assert less.mean[0] * (1 - less.mean[0]) / (less.total[0] + 1) < 0.75 * variance
+
+
+def test_a_law_of_few_points_says_what_its_estimate_says() -> None:
+    """2,000 different delays in 100 points: rows in between have seen a part of a step."""
+    generator = np.random.default_rng(1)
+    delay, age = generator.uniform(0, 1, 2_000), generator.uniform(0, 2, 2_000)
+    rows = Waits(delay[:1_000], age[1_000:], np.full(1_000, 2.0))
+    law = curing.law(rows)
+    assert len(law.at) < 110
+    count, share = curing._seen(rows.waiting, law._replace(drawn=law.curve.came_by(law.at)[None]))
+    assert count @ share[0] == pytest.approx(law.curve.came_by(rows.waiting).sum())
+
+
 def test_conversions_that_all_had_their_time_are_shares() -> None:
     """If conversions come at once, those that wait never convert: Clopper and Pearson again."""
     known = np.arange(1.0, 41)
@@ -274,7 +310,7 @@ def test_kinds_are_found() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: jb.fit({"a": 1}), TypeError, "log must be a Log, which read_log makes, but got"),
+        (lambda: jb.fit(ANY), TypeError, "log must be a Log, which read_log makes, but got"),
         (lambda: jb.fit(some(), kind="clicks"), ValueError, "kind must be one of 'outcomes'"),
         (lambda: jb.fit(some(), window=9), ValueError, "window is for a log of conversions"),
         (lambda: jb.fit(some()).environment(9), ValueError, "window is for a log of conversions"),
@@ -327,7 +363,10 @@ def test_wide_rounds_keep_every_so_many_decisions() -> None:
         )  # fmt: skip
         seen = part.seen_in_rounds
         assert (rounds[keep][seen] == part.delays_in_rounds()[seen]).all()
-    assert (rounds[~come] >= -1).all()
+    young = rounds[-7:][~come[-7:]]  # of the last row nothing is known, nor of the 5 before it
+    assert set(young[1:]) == {-1}
+    left = np.arange(699, -1, -1)[~come]
+    assert (rounds[~come] == (left + 1) // 7 - 1).all()
     fit = jb.fit(log, width=7)
     assert fit.delays[0].rounds[-1] == 59 // 7
     assert "a round stands for 7 decisions" in fit.summary()
@@ -369,7 +408,9 @@ def test_draws_have_the_mean_and_the_spread_of_the_posterior() -> None:
         total = counts.sum(axis=1, keepdims=True)
         mean = fit.mapping.mean
         _agree([env.mapping.P for env in drawn], mean, mean * (1 - mean) / (total + 1))
-        tail = stats.norm.sf(1)  # the interval from one standard deviation below to one above
+        tail = float(
+            stats.norm.sf(1)
+        )  # the interval from one standard deviation below to one above
         ends = fit.shares.middle if fit.gains is None else fit.shares.middle.times(fit.gains.middle)
         spread = (ends.quantile(1 - tail) - ends.quantile(tail)) / 2 * abs(fit.most)
         _agree([env.losses.theta for env in drawn], fit.losses.mean, spread**2)
@@ -415,8 +456,10 @@ def test_a_fit_of_the_log_of_a_fit_is_close_to_it() -> None:
     for log in (some(), shop()):
         first = jb.fit(log)
         played = jb.play_log(first.environment(), 20_000, seed=5)
-        names = {"time": "round", "action": "action", "state": "state", "loss": "loss",
-                 "arrived": "arrived"}  # fmt: skip
+        names: dict[str, Any] = {
+            "time": "round", "action": "action", "state": "state", "loss": "loss",
+            "arrived": "arrived",
+        }  # fmt: skip
         again = jb.fit(jb.read_log(played, **names, progress=False))
         assert again.kind == first.kind
         np.testing.assert_allclose(again.losses.mean, first.losses.mean, atol=0.05)
@@ -458,21 +501,22 @@ def test_the_numbers_of_the_summary(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_played_log_is_that_of_the_game() -> None:
     """What is in it is what the world of that seed holds."""
     env = jb.make_environment("paper-stochastic", delays=jb.UniformDelay(0, 30))
-    table, world = jb.play_log(env, 200, seed=4), jb.sample_world(env, 4, 0, 200)
-    at = np.arange(200)
-    assert (table["state"] == world["states"][at, table["action"]]).all()
-    late = at + 1 + world["delays"]
-    assert (table["arrived"].isna() == (late > 200)).all()
-    assert (table["arrived"] == late)[late <= 200].all()
-    assert (table["loss"] == world["losses"][at, table["state"]])[late <= 200].all()
-    assert table["loss"][late > 200].isna().all()
-    assert set(table["action"]) == set(range(env.num_actions))
+    table = jb.play_log(env, 200, seed=4)
+    world, at = jb.sample_world(env, 4, 0, 200), np.arange(200)
+    action, state, loss, arrived = (
+        table[name].to_numpy() for name in ("action", "state", "loss", "arrived")
+    )
+    assert (state == world["states"][at, action]).all()
+    late, true = at + 1 + world["delays"], world["losses"][at, state]
+    np.testing.assert_array_equal(arrived, np.where(late > 200, np.nan, late))
+    np.testing.assert_array_equal(loss, np.where(late > 200, np.nan, true))
+    assert set(action) == set(range(env.num_actions))
     pd.testing.assert_frame_equal(table, jb.play_log(env, 200, seed=4))
     window = jb.WindowedDelay(jb.UniformDelay(0, 30), 5)
     events = jb.play_log(jb.Environment(env.mapping, env.losses, window), 200, seed=4)
-    gone = (late > 200) | (world["losses"][at, table["state"]] == 1)
-    assert (events["arrived"].isna() == gone).all()
-    assert (events["loss"] == np.where(gone, 1.0, 0.0)).all()
+    gone = (late > 200) | (true == 1)
+    np.testing.assert_array_equal(events["arrived"], np.where(gone, np.nan, late))
+    np.testing.assert_array_equal(events["loss"], np.where(gone, 1.0, 0.0))
 
 
 def test_products_of_beta_variables() -> None:

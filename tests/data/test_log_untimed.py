@@ -12,7 +12,7 @@ import pytest
 from log_tables import read, table
 
 import jaxbio as jb
-from jaxbio.data.waits import ages
+from jaxbio.data.waits import ages, in_rounds
 
 QUIETLY = pytest.mark.filterwarnings("ignore::jaxbio.LogWarning")
 UNTIMED: dict[str, Any] = {"time": None, "arrived": None}
@@ -439,3 +439,28 @@ def test_equal_rows_by_chance_with_one_delay_are_no_suspicion(
                  seen=generator.choice(list("xy"), 500))  # fmt: skip
     read(made, arrived=None, delay="60d")
     assert not any("equal to another one" in str(one.message) for one in recwarn.list)
+
+
+@QUIETLY
+def test_rows_are_waited_for_as_many_rounds_as_they_were_followed() -> None:
+    """Not longer where an outcome of another row comes after the last round, or is followed for
+    longer; with times not for less than nothing where the row was followed until an early day."""
+    untimed = read(table(took=TOOK, known=None), **UNTIMED, delay="took")
+    waited, come = in_rounds(untimed, 1)
+    np.testing.assert_array_equal(waited, untimed.delays_in_rounds())
+    np.testing.assert_array_equal(come, untimed.come)
+    followed = [None if one is not None else 2.0 for one in TOOK]
+    times = {"shown": range(40), "took": TOOK, "until": followed, "known": None}
+    for made in (times | {"shown": None}, times):
+        time = None if made["shown"] is None else "shown"
+        log = read(table(**made), time=time, arrived=None, delay="took", followed="until")
+        waited, come = in_rounds(log, 1)
+        assert (waited[~come] == 2).all()
+
+
+@QUIETLY
+def test_outcomes_after_the_last_decision_come_at_the_pace_of_the_log() -> None:
+    log = read(table(shown=range(40), took=[7.0] * 40, known=None), arrived=None, delay="took")
+    waited, come = in_rounds(log, 1)
+    assert come.all()
+    assert (waited == 7).all()

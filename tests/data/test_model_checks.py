@@ -86,6 +86,26 @@ def test_conversions_that_depend_on_the_action(rng: np.random.Generator) -> None
         assert own["difference"] == pytest.approx(truth[i], abs=4.5 * own["standard_error"])
 
 
+def test_conversions_that_are_worth_differently_much(rng: np.random.Generator) -> None:
+    """All actions sell as often, but action 1 at twice the price. 4.5 standard errors."""
+    rows = 12_000
+    time, action = np.sort(rng.random(rows)) * 100, rng.integers(0, 2, rows)
+    arrived = time + rng.exponential(15, rows)
+    bought = (rng.random(rows) < 0.2) & (arrived <= 100)
+    price = rng.uniform(0.2, 0.4, rows) * (1 + action)
+    columns = {"time": time, "action": action, "state": rng.integers(0, 2, rows),
+               "spent": bought * price, "arrived": np.where(bought, arrived, np.nan)}  # fmt: skip
+    log = jb.read_log(columns, time="time", action="action", state="state", reward="spent",
+                      arrived="arrived", time_unit="number", progress=False)  # fmt: skip
+    found = jb.check_model(log)
+    one = found[BEYOND]
+    assert found.kind == "conversions"
+    assert one.holds is False
+    gap = one.details["by_action"]["0"]["mean_loss"] - one.details["by_action"]["1"]["mean_loss"]
+    assert gap == pytest.approx(0.2 * 0.3, abs=0.018)
+    assert found[BY_LOSS].holds is True
+
+
 def test_an_action_that_is_new_is_no_worse_for_that(rng: np.random.Generator) -> None:
     """Action 2 is shown in the last tenth only: few of its rows have converted by the end, so that
     shares of those that have would fail surely. The check takes time into account."""
@@ -322,7 +342,7 @@ def test_a_seed_decides(rng: np.random.Generator) -> None:
 
 
 def test_the_level_decides(rng: np.random.Generator) -> None:
-    log = made(rng, 4_000, late=False, effect=0.04)
+    log = made(rng, 4_000, late=False, effect=0.08)
     p = jb.check_model(log)[BEYOND].adjusted_p
     assert p is not None
     assert 1e-12 < p < 0.9
@@ -332,7 +352,7 @@ def test_the_level_decides(rng: np.random.Generator) -> None:
 
 def test_bad_arguments(rng: np.random.Generator) -> None:
     log = made(rng, 100)
-    for given, words in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"level": 1.5}, "level must be in"),
         ({"seed": -1}, "seed must be at least 0"),
         ({"kind": "sales"}, "kind must be one of"),
@@ -340,7 +360,8 @@ def test_bad_arguments(rng: np.random.Generator) -> None:
         ({"probability": [0.5, 0.6, 0.7]}, "must sum to 1"),
         ({"probability": {"a0": 0.5}}, "'a1' is missing"),
         ({"probability": [0.0, 0.5, 0.5]}, "must be above 0"),
-    ):
+    ]
+    for given, words in cases:
         with pytest.raises(ValueError, match=words):
             jb.check_model(log, **given)
     with pytest.raises(TypeError, match="log must be a Log"):

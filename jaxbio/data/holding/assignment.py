@@ -22,9 +22,14 @@ SURELY = 0.05  # p-value of a choice at random, below which it was more even tha
 MOST = 1_000_000  # numbers of a table
 SAME = 1e-6  # probabilities of an action that differ by less are one
 LIMITS = (
-    "No log can tell whether the choice hung on something that is not in it, such as who the "
-    "visitor was."
+    "No log can tell whether the choice hung on something that is not in it, such as who was there."
 )
+EVEN = (
+    "Actions took turns more evenly than chance would have it, as if they were dealt out in blocks "
+    "or in rotation, which is as good as chance here."
+)
+UNIT = "share of rounds with another action than chance would give"
+BEFORE = "action before"
 VARYING = "Probabilities differ between rows of an action, so that nothing else was tested."
 REMEDY = (
     "what actions show and what states cost can be learnt from this log nevertheless, if that does "
@@ -54,30 +59,33 @@ def chosen_at_random(
     tried = [] if probability is None else [_frequencies(log, probability, confidence, rng)]
     if fixed:
         tried += _independent(log, parts, confidence, rng)
-    if not tried:
-        return Finding(NAME, QUESTION, "The log is too short to tell.", holds=None)
-    first = min(tried, key=lambda one: one.tested.p)
-    p = min(1.0, len(tried) * first.tested.p)
-    even = _evenly(log, first)
-    found = f"{percent(first.size.value)} of the rounds ({percents(first.size)}) {first.said}."
+    even = [one for one in tried if _is_even(one, log)]
+    left = [one for one in tried if one not in even]
+    limits = LIMITS if fixed else f"{VARYING} {LIMITS}"
     details = {
         "p_values": {one.name: one.tested.p for one in tried},
         "shares": {one.name: one.size.value for one in tried},
         "probabilities_given": probability is not None,
-        "more_even_than_chance": even,
+        "more_even_than_chance": bool(even),
     }
-    limits = LIMITS if fixed else f"{VARYING} {LIMITS}"
-    if even and p < SURELY:
-        said = (
-            "Actions took turns more evenly than chance would have it, as if they were dealt out "
-            f"in blocks or in rotation. That is as good as chance here. {found}"
-        )
-        return Finding(NAME, QUESTION, said, holds=True, limits=limits, details=details)
+    if not left:
+        said = EVEN if even else "The log is too short to tell."
+        holds = True if even else None
+        return Finding(NAME, QUESTION, said, limits=limits, holds=holds, details=details)
+    first = min(left, key=lambda one: one.tested.p)
+    found = f"{percent(first.size.value)} of the rounds ({percents(first.size)}) {first.said}."
     detectable = min(1.0, 0.5 * float(np.sqrt(noncentrality(first.freedom) / len(log))))
-    effect = Effect(first.size, "share of rounds with another action than chance would give",
-                    SMALL, LARGE, detectable)  # fmt: skip
-    missed = f"A share of {percent(detectable)} would have been seen in four of five such logs."
-    return Finding(NAME, QUESTION, found, REMEDY, limits, missed, effect, p, details=details)
+    return Finding(
+        NAME,
+        QUESTION,
+        found,
+        REMEDY,
+        limits=f"{EVEN} {limits}" if even else limits,
+        missed=f"A share of {percent(detectable)} would have been seen in four of five such logs.",
+        effect=Effect(first.size, UNIT, SMALL, LARGE, detectable),
+        p=min(1.0, len(tried) * first.tested.p),
+        details=details,
+    )
 
 
 def _of_actions(log: Log, probability: np.ndarray) -> np.ndarray | None:
@@ -142,7 +150,7 @@ def _independent(
     looks = [
         ("time", "would have another action if its share had not changed during the log",
          counted(nothing, parts.of, log.action, (1, parts.count, actions))),
-        ("action before", "would have another action if it did not hang on the action before",
+        (BEFORE, "would have another action if it did not hang on the action before",
          counted(nothing[1:], log.action[:-1], log.action[1:], (1, actions, actions))),
         ("state before", "would have another action if it did not hang on the state before",
          counted(log.action[:-1], log.state[:-1], log.action[1:], (actions, states, actions))
@@ -179,9 +187,9 @@ def _apart(tables: np.ndarray, confidence: float, rng: np.random.Generator) -> S
     return without_noise(float(measured(own)), still, again, confidence)
 
 
-def _evenly(log: Log, first: Tried) -> bool:
-    """Is an action followed by itself less often than chance would have it, and is that all?"""
-    if first.name != "action before":
+def _is_even(one: Tried, log: Log) -> bool:
+    """Is an action followed by itself less often than chance would have it?"""
+    if one.name != BEFORE or one.tested.p >= SURELY:
         return False
     shares = log.counts.sum(1) / len(log)
     return bool((log.action[1:] == log.action[:-1]).mean() < (shares**2).sum())

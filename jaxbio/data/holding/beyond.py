@@ -54,12 +54,13 @@ def loss_beyond_state(
     return Finding(
         NAME,
         QUESTION,
-        f"{_size(found, log)} {_cost(found, log)}",
-        _remedy(found),
-        _limits(outcomes, parts),
-        f"{short(found.detectable)} would have been seen in four of five such logs.",
-        Effect(found.largest, UNIT, SMALL * found.stake, found.stake, found.detectable),
-        tested.p,
+        _size(found, log),
+        remedy=_remedy(found),
+        cost=_cost(found, log),
+        limits=_limits(outcomes, parts),
+        missed=f"{short(found.detectable)} would have been seen in four of five such logs.",
+        effect=Effect(found.largest, UNIT, SMALL * found.stake, found.stake, found.detectable),
+        p=tested.p,
         details=details,
     )
 

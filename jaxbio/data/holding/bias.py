@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxbio.data.holding.cells import Cells
 from jaxbio.data.holding.distance import CELLS, Span, largest, number_of_samples
-from jaxbio.data.holding.outcomes import Cells
 from jaxbio.data.holding.power import reach
 
 RANGES = 200  # draws of the range of noise

@@ -31,15 +31,16 @@ class Finding:
     """What a check found, before the p-values of all checks are corrected.
 
     effect, p: None where nothing could be measured or tested; then `holds` says what is known
-    nevertheless. found: a sentence on the size. missed: how large an effect would have been seen.
-    limits: what the test does not say. remedy: what to do if the model does not hold; allowed: is
-    it allowed for already?
+    nevertheless. found: a sentence on the size. cost: one on what that costs, if it is no chance.
+    missed: how large an effect would have been seen. limits: what the test does not say. remedy:
+    what to do if the model does not hold; allowed: is it allowed for already?
     """
 
     name: str
     question: str
     found: str
     remedy: str = ""
+    cost: str = ""
     limits: str = ""
     missed: str = ""
     effect: Effect | None = None
@@ -87,7 +88,9 @@ def _verdict(one: Finding, adjusted: float | None, level: float) -> tuple[bool |
         return one.holds, [one.found, one.limits]
     if adjusted <= level:
         little = bool(one.effect.size.high < one.effect.small)
-        return little, [one.found, *(["That is too little to matter."] * little), one.limits]
+        too = "That is too little to matter." if little else ""
+        return little, [one.found, one.cost, too, one.limits]
     told = bool(one.effect.detectable <= one.effect.large)
     before = "No more was found than chance explains" if told else "The log is too small to tell"
-    return True if told else None, [f"{before}: {one.found}", one.missed, one.limits]
+    found = one.found[0].lower() + one.found[1:]
+    return True if told else None, [f"{before}: {found}", one.missed, one.limits]

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from jaxbio.data.holding.cells import accumulated
 from jaxbio.data.holding.distance import Span
 from jaxbio.data.holding.finding import Effect, Finding
-from jaxbio.data.holding.outcomes import Outcomes, accumulated
+from jaxbio.data.holding.outcomes import Outcomes
 from jaxbio.data.holding.periods import Parts
 from jaxbio.data.holding.scores import compare_groups
 from jaxbio.data.holding.words import lasting, short, span
@@ -42,7 +43,7 @@ def delays_by_state(
     if trivial is not None:
         return trivial
     if outcomes.kind == OUTCOMES:
-        hazard, _ = accumulated(outcomes.waited, log.come, parts.of)
+        hazard = accumulated(outcomes.waited, log.come, parts.of)
         tested = compare_groups(log.come - hazard, log.state, parts.of, rng)
     else:
         state, part = log.state[log.come], parts.of[log.come]
@@ -86,7 +87,7 @@ def _scores(outcomes: Outcomes, strata: np.ndarray) -> np.ndarray:
     come = outcomes.log.come
     waited = outcomes.waited[come]
     if outcomes.long == np.inf:
-        return 1 - accumulated(waited, np.ones(waited.size, bool), strata)[0]
+        return 1 - accumulated(waited, np.ones(waited.size), strata)
     return truncated_scores(waited, outcomes.followed[come], strata)
 
 
@@ -193,14 +194,14 @@ def _finding(
     effect = Effect(size, "times as long, of the median delays that are farthest apart",
                     SMALL, LARGE, medians.detectable, 1.0)  # fmt: skip
     limits = ""
-    if outcomes.long < np.inf:
+    if (outcomes.log.come & ~_mature(outcomes)).any():
         within = lasting(outcomes.long, outcomes.unit)
         limits = f"Medians are of outcomes that came within {within}, of rows followed as long."
     return Finding(
         name, QUESTIONS[name], f"{said}{short(size.value)} times as long ({span(size)}).",
-        REMEDIES[name], limits,
-        f"A median {short(medians.detectable)} times as long as another would have been seen.",
-        effect, tested.p, allowed=name == BY_STATE,
+        REMEDIES[name], limits=limits,
+        missed=f"Medians that are {short(medians.detectable)} times as long would have been seen.",
+        effect=effect, p=tested.p, allowed=name == BY_STATE,
         details={"medians": {names[g]: float(middle)
                              for g, middle in zip(medians.groups, medians.middle, strict=True)},
                  "medians_in": outcomes.unit if name == BY_STATE else "medians of the state",

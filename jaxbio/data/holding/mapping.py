@@ -44,9 +44,9 @@ def mapping_drift(log: Log, parts: Parts, confidence: float, rng: np.random.Gene
     )
     effect = Effect(size, "share of rounds with another state", SMALL, LARGE, detectable)
     return Finding(
-        NAME, QUESTION, found, REMEDY, parts.rhythm,
-        f"A change of {percent(detectable)} would have been seen in four of five such logs.",
-        effect, tested.p,
+        NAME, QUESTION, found, REMEDY, limits=parts.rhythm,
+        missed=f"A change of {percent(detectable)} would have been seen in four of five such logs.",
+        effect=effect, p=tested.p,
         details={"parts": parts.count, "permuted": tested.permuted,
                  "by_action": {one: float(own) for one, own in zip(names, each, strict=True)}},
     )  # fmt: skip

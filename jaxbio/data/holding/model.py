@@ -31,9 +31,9 @@ def check_model(
 ) -> ModelChecks:  # fmt: skip
     """Does the model of jaxbio hold for a log? Tests with effect sizes, in words.
 
-    Five or six things are asked: whether the loss depends on the action beyond the state; whether
-    what actions show, or what states cost, changes during the log; whether delays depend on the
-    state or, in a log of outcomes, on the loss; and whether actions were chosen at random.
+    Asked is whether the loss depends on the action beyond the state; whether what states cost, or
+    what actions show, changes during the log; whether actions were chosen at random; and whether
+    delays depend on the state or, if there are several losses, on the loss.
 
     A check fails only where its difference is no chance, after Holm's correction for the number of
     checks, and may be large enough to matter; where the log is too small to have shown a large one,
@@ -52,7 +52,8 @@ def check_model(
         raise TypeError(f"log must be a Log, as read_log makes one, but got {checks.shown(log)}")
     level = checks.number("level", level, 0, 1, open_low=True, open_high=True)
     kind = kind_of(log) if kind is None else str(checks.choice("kind", kind, KINDS))
-    findings = _findings(log, kind, chances(probability, log), checks.integer("seed", seed, 0))
+    told = chances(probability, log)
+    findings = _findings(log, kind, told, checks.integer("seed", seed, 0))
     return ModelChecks(judge(findings, level), len(log), kind, level, CONFIDENCE)
 
 
@@ -62,12 +63,13 @@ def _findings(log: Log, kind: str, probability: np.ndarray | None, seed: int) ->
     assigned = chosen_at_random(log, parts, probability, CONFIDENCE, rng)
     changing = assigned.details.get("p_values", {}).get("time", 1.0) < CHANGING
     beyond = loss_beyond_state(outcomes, parts if changing else None, CONFIDENCE, rng)
+    asked = kind == OUTCOMES or bool(np.ptp(log.loss[log.come]))
     stake = float(beyond.details.get("at_stake", 1.0))
     return [
         beyond,
         loss_drift(outcomes, parts, stake, CONFIDENCE, rng),
         assigned,
-        *([delays_by_loss(outcomes, CONFIDENCE, rng)] if kind == OUTCOMES else []),
+        *([delays_by_loss(outcomes, CONFIDENCE, rng)] if asked else []),
         mapping_drift(log, parts, CONFIDENCE, rng),
         delays_by_state(outcomes, parts, CONFIDENCE, rng),
     ]

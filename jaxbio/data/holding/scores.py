@@ -27,23 +27,24 @@ def compare_groups(
     """Within strata, do all groups have the same scores? All [rows]; None where no stratum has two
     groups and two scores.
 
-    Two statistics: the one of Cochran, Mantel and Haenszel, which adds up over strata what each
-    group has above its share, and sees differences that go the same way in all of them; and the sum
-    over strata of the one of Kruskal and Wallis (with scores in place of ranks), which sees others
-    too. The smaller p-value of the two counts, corrected for there being two. It is of permutations
-    within strata where few rows count in some group of a stratum, so that the chi-square law is in
-    doubt; if there are too many groups for that, those are left out.
+    Two statistics: `within`, the sum over strata of that of Kruskal and Wallis, with scores in
+    place of ranks, which sees all differences; and `pooled`, that of Cochran, Mantel and Haenszel,
+    which adds up over strata what each group has above its share, and sees those best that go the
+    same way in all. The smaller p-value of the two counts, corrected for there being two. It is of
+    permutations within strata where few rows count, so that the chi-square law is in doubt; if
+    there are too many groups for that, those with few rows are left out.
     """
     rows = Strata(scores, groups, strata)
     if not rows.counting.size:
         return None
-    enough = rows.counting >= ENOUGH
-    if enough.all():
-        return rows.by_law()
+    doubtful = np.array([rows.counting.min() < ENOUGH, rows.counting_pooled.min() < ENOUGH])
+    if not doubtful.any():
+        return Tested(rows.smaller(rows.by_law()))
     if drawable(rows.rows.size * LEVELS):
-        return rows.permuted(rng)
-    rows = rows.only(enough)
-    return rows.by_law() if rows.counting.size else None
+        found = np.where(doubtful, rows.by_permutation(rng), rows.by_law())
+        return Tested(rows.smaller(found), permuted=True)
+    rows = rows.only(rows.counting >= ENOUGH)
+    return Tested(rows.smaller(rows.by_law())) if rows.counting.size else None
 
 
 class Strata:
@@ -71,16 +72,25 @@ class Strata:
         self.stratum = stratum[self.begins]
         self.size = size[good]
         self.spread = spread[good] * self.size / (self.size - 1)
-        self.weight = spread[good] ** 2 / fourth[good]
+        self.moments = np.stack([spread[good], fourth[good]])
 
-    @property
+    @cached_property
     def counting(self) -> np.ndarray:
         """[cells]: how many rows count. If few scores differ from all others, only these do."""
-        return self.rows * self.weight[self.stratum]
+        spread, fourth = self.moments[:, self.stratum]
+        return self.rows * spread**2 / fourth
+
+    @cached_property
+    def counting_pooled(self) -> np.ndarray:
+        """[groups]: the same, over all strata."""
+        spread, fourth = (
+            np.bincount(self.group, self.rows * one[self.stratum]) for one in self.moments
+        )
+        return spread**2 / fourth
 
     @cached_property
     def freedom(self) -> tuple[int, int]:
-        """Of both statistics."""
+        """Of `within` and `pooled`."""
         return self.rows.size - self.size.size, int(np.linalg.matrix_rank(self._covariance))
 
     @cached_property
@@ -97,23 +107,26 @@ class Strata:
         group, stratum = np.repeat(self.group, self.rows), np.repeat(self.stratum, self.rows)
         return Strata(self.scores[keep], group[keep], stratum[keep])
 
-    def p(self, sums: np.ndarray) -> np.ndarray:
-        """[draws]: by the chi-square laws, of sums of scores [draws, cells]."""
+    def statistics(self, sums: np.ndarray) -> np.ndarray:
+        """[2, draws]: `within` and `pooled`, of sums of scores [draws, cells]."""
         within = (sums**2 / (self.rows * self.spread[self.stratum])).sum(1)
-        first = stats.chi2.sf(within, self.freedom[0])
-        if self.size.size == 1:
-            return first
         excess = sums @ np.eye(self.group.max() + 1)[self.group]
         inverse = np.linalg.pinv(self._covariance, hermitian=True)
-        pooled = ((excess @ inverse) * excess).sum(1)
-        return np.minimum(1.0, 2 * np.minimum(first, stats.chi2.sf(pooled, self.freedom[1])))
+        return np.stack([within, ((excess @ inverse) * excess).sum(1)])
 
-    def by_law(self) -> Tested:
+    def smaller(self, p: np.ndarray) -> float:
+        """Of p-values [2], corrected; in a single stratum they are of the same statistic."""
+        return float(p[0] if self.size.size == 1 else min(1.0, 2 * p.min()))
+
+    def by_law(self) -> np.ndarray:
+        """[2]: p-values."""
         sums = np.add.reduceat(self.scores, self.begins)[None]
-        return Tested(float(self.p(sums)[0]))
+        return stats.chi2.sf(self.statistics(sums)[:, 0], self.freedom)
 
-    def permuted(self, rng: np.random.Generator) -> Tested:
-        """Scores are dealt out anew within strata, after they were gathered to a few levels."""
+    def by_permutation(self, rng: np.random.Generator) -> np.ndarray:
+        """[2]: p-values. Scores are dealt out anew within strata, once they were gathered to a few
+        levels.
+        """
         group = np.repeat(self.group, self.rows)
         ends = np.cumsum(self.size)
         parts = [
@@ -121,13 +134,13 @@ class Strata:
             for first, last in zip(ends - self.size, ends, strict=True)
         ]
         draws = number_of_draws([table for table, _ in parts])
-        found = self.p(np.concatenate([table @ values for table, values in parts])[None])[0]
+        found = self.statistics(np.concatenate([table @ values for table, values in parts])[None])
         sums = [
             draw_tables(table, draws, rng, lambda drawn, values=values: drawn @ values)
             for table, values in parts
         ]
-        smaller = (self.p(np.concatenate(sums, axis=1)) <= found * (1 + TIE)).sum()
-        return Tested((1 + int(smaller)) / (1 + draws), permuted=True)
+        drawn = self.statistics(np.concatenate(sums, axis=1))
+        return (1 + (drawn >= found * (1 - TIE)).sum(1)) / (1 + draws)
 
 
 def _leveled(scores: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

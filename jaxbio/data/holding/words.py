@@ -23,6 +23,8 @@ def short(value: float) -> str:
     value = float(value)
     if 0 < abs(value) < LEAST:
         return f"less than {LEAST:.6f}"
+    if value == float("inf"):
+        return "any number"
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
     text = f"{value:.2g}"

@@ -8,7 +8,7 @@ logs that are redrawn from this one, with several runs on each: how much do thei
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,8 @@ class Estimate(NamedTuple):
 class Variance(NamedTuple):
     """An estimated variance, and the variance of that estimate: [...] each."""
 
-    value: np.ndarray
-    doubt: np.ndarray
+    value: Any
+    doubt: Any
 
     def plus(self, other: Variance) -> Variance:
         return Variance(self.value + other.value, self.doubt + other.doubt)
@@ -62,12 +62,12 @@ def between_logs(redrawn: np.ndarray, logs: np.ndarray, most: np.ndarray | float
 
 
 def reach(variance: Variance, level: float) -> np.ndarray:
-    """[...]: half of the interval of a mean: Student's, with degrees of freedom that the doubt about
-    its variance leaves (Satterthwaite 1946).
+    """[...]: half of the interval of a mean: Student's, with the degrees of freedom that the doubt
+    about its variance leaves (Satterthwaite 1946).
     """
     from scipy import special  # takes half a second to import
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = 2 * variance.value**2 / variance.doubt
-    freedom = np.clip(np.nan_to_num(freedom, nan=np.inf), FEWEST, MOST)
-    return special.stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance.value)
+    value, doubt = (np.asarray(one, float) for one in variance)
+    freedom = np.full(value.shape, MOST)
+    np.divide(2 * value**2, doubt, out=freedom, where=doubt > 0)
+    return special.stdtrit(np.clip(freedom, FEWEST, MOST), (1 + level) / 2) * np.sqrt(value)

@@ -15,17 +15,21 @@ from jaxbio.data.replaying.noise import Estimate, Variance, between_logs, of_mea
 
 @dataclass(frozen=True)
 class Used:
-    """The rows behind a replay. rows: of the log; usable: of them; left_out: reason -> rows.
-    unknown: rows among the usable whose outcome has not come. actions: labels; size: int [K], rows
-    of each; mean, noise: float64 [K], their mean loss and the variance of that. logged: the mean
-    loss of all usable rows, as they were logged; logged_noise: its variance. alike: is `logged` the
-    mean of the same rows? Not where rows were left out for a fair share of each action.
+    """The rows behind a replay.
+
+    rows: of the log; usable: of them; left_out: reason -> rows. unknown: rows among the usable
+    whose loss is not known. late: of their delays the median and the quantile of 90 %, in rounds of
+    the replay; None: the loss never comes. actions: labels; size: int [K], rows of each; mean,
+    noise: float64 [K], their mean loss and the variance of that. logged: the mean loss of rows as
+    they were logged; logged_noise: its variance. alike: are these the same rows? Not where some
+    were left out for a fair share of each action.
     """
 
     rows: int
     usable: int
     left_out: Mapping[str, int]
     unknown: int
+    late: tuple[int | None, ...]
     actions: tuple[str, ...]
     size: np.ndarray
     mean: np.ndarray
@@ -44,7 +48,7 @@ class Replay:
     loss per accepted round so far. mean, low, high: [points], over runs, and the interval at
     `level` for what the learner would lose in as many rounds on another log of the same world.
     plays: float64 [runs, K], the share of rounds in which each action was played.
-    kind, window, order: as they were played. used: the rows (`Used`). warnings: sentences.
+    kind, window, traffic, order: as they were played. used: the rows (`Used`). warnings: sentences.
     redrawn: float64 [resamples, points], `loss` on redrawn logs; logs: int [resamples], on which of
     them. every, every_redrawn: [runs, K] and [resamples, K], the mean loss of each action in the
     rounds of each run. info: as in a `Result`.
@@ -60,6 +64,7 @@ class Replay:
     plays: np.ndarray
     kind: str
     window: int
+    traffic: float
     order: str
     level: float
     used: Used
@@ -112,7 +117,9 @@ class Replay:
         if used.alike:
             return self._versus(used.size / used.size.sum(), used.logged)
         whole = self._variance(self.loss[:, -1], self.redrawn[:, -1])
-        return self._around(self.mean[-1] - used.logged, whole.plus(_known(used.logged_noise)))
+        return self._around(
+            self.mean[-1] - used.logged, whole.plus(Variance(used.logged_noise, 0.0))
+        )
 
     @property
     def versus_fixed(self) -> dict[str, Estimate]:
@@ -175,9 +182,5 @@ class Replay:
         return Estimate(float(mean), float(mean - half), float(mean + half))
 
     def _of_rows(self, mean: float, noise: float) -> Estimate:
-        found = self._around(mean, _known(noise))
+        found = self._around(mean, Variance(noise, 0.0))
         return Estimate(found.mean, max(0.0, found.low), min(1.0, found.high))
-
-
-def _known(variance: float) -> Variance:
-    return Variance(np.float64(variance), np.float64(0))

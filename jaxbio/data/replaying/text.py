@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jaxbio.data.dropped import rows_of
+from jaxbio.data.kinds import CONVERSIONS
 from jaxbio.data.replaying.noise import Estimate
 from jaxbio.data.summary import MOST
 from jaxbio.display.text import aligned
@@ -33,11 +34,13 @@ def as_dict(one: Replay) -> dict[str, Any]:
         "level": one.level,
         "kind": one.kind,
         "window": one.window,
+        "traffic": one.traffic,
         "order": one.order,
         "rows": used.rows,
         "usable": used.usable,
         "left_out": dict(used.left_out),
-        "without_outcome": used.unknown,
+        "delays": dict(zip(("0.5", "0.9"), used.late, strict=True)),
+        "unknown": used.unknown,
         "mean_loss": one.final._asdict(),
         "logged": one.logged._asdict(),
         "versus_logged": one.versus_logged._asdict(),
@@ -71,6 +74,7 @@ def as_text(replays: Mapping[str, Replay]) -> str:
         *(["left out", *out] if out else []),
         f"rounds     {one.accepted:,} accepted in each of {one.runs} runs, {ORDERS[one.order]}",
         f"outcomes   {_outcomes(one)}",
+        f"delays     {_delays(one)}",
         "",
         f"mean loss per round, with intervals at {one.level:.0%}",
         *aligned(_table(replays)),
@@ -105,16 +109,20 @@ def _left(actions: tuple[str, ...]) -> list[str]:
 
 
 def _outcomes(one: Replay) -> str:
-    if one.kind == "conversions":
-        return (
-            f"conversions: what has not come after a window of {one.window:,} rounds counts as none"
-        )
-    if not one.used.unknown:
-        return "all have come"
-    return (
-        f"{rows_of(one.used.unknown)} without one: the learner never gets it, and they count with "
-        "the mean loss of the others of their action and state"
-    )
+    unknown = one.used.unknown
+    if one.kind == CONVERSIONS:
+        said = f"conversions; what has not come within {one.window:,} rounds counts as none"
+        late = "that were not followed for as long count with what is to be expected of them"
+    else:
+        said = "every row has one" + ("" if unknown else ", and all are known")
+        late = "whose outcome has not come count with the mean loss of others like them"
+    return said + (f"; {rows_of(unknown)} {late}" if unknown else "")
+
+
+def _delays(one: Replay) -> str:
+    half, nearly_all = ("never" if late is None else f"{late:,}" for late in one.used.late)
+    pace = "" if one.traffic == 1 else f", for a learner with {one.traffic:.3g} of the traffic"
+    return f"{half} rounds (median), {nearly_all} (90 %){pace}"
 
 
 def _cells(one: Estimate, sign: bool = False) -> list[str]:
