@@ -44,7 +44,7 @@ def advise_log(
     asked = horizon is not None
     length = checks.size("horizon", horizon, 1) if asked else playable(log, rules.seconds)
     found = fit_log(log, kind, window)
-    held_by = check_model(log)
+    held_by = check_model(log, kind=found.kind)
     moved = turns(log)
     begun = time.monotonic()
     drawn = LogProblems(found, moved, length, seed)

@@ -8,6 +8,7 @@ from typing import Any
 
 import shtab
 
+from jaxbio.data.kinds import KINDS
 from jaxbio.data.log import Log
 from jaxbio.studies import logs, outputs, parsing, specs
 from jaxbio.studies.advise.from_log import store_name
@@ -31,8 +32,8 @@ def add_options(made: Any) -> None:
     group.add_argument("--report", type=_page, metavar="FILE", help=about)
     about = "rounds after which what has not come counts as not coming; found out"
     group.add_argument("--window", type=int, metavar="ROUNDS", help=about)
-    about = "outcomes (every decision has one) or conversions (only events arrive); found out"
-    group.add_argument("--kind", help=about)
+    about = "does every decision have an outcome some time, or are only conversions seen? Found out"
+    group.add_argument("--kind", choices=KINDS, help=about)
     logs.add_columns(made, required=False, known=("delay",))
 
 

@@ -55,7 +55,8 @@ def _answer(found: LogAdvice) -> list[str]:
         first, *others = log_words.answer(found, kind)
         said = log_words.more(found, kind)
         parts.append(f'<p class="answer"><strong>{escape(first)}</strong> {_text(others)}</p>')
-        parts.append(f'<p class="question">{_text(said)}</p>' if said else "")
+        listed = "".join(f"<li>{escape(one)}</li>" for one in said)
+        parts.append(f'<ul class="question">{listed}</ul>' if said else "")
     return [*parts, _yardsticks(found)]
 
 
