@@ -63,8 +63,8 @@ class UCB1:
     without delay and for a discount that fits: a regret of order sqrt(changes T) ln T. With delay
     nothing is proved.
 
-    exploration: 2 in UCB1. discount: in (0, 1]; None, the same as 1, forgets nothing. An action whose
-    losses together count less than 1e-30 has none.
+    exploration: 2 in UCB1. discount: in (0, 1]; None, the same as 1, forgets nothing. An action
+    whose losses together count less than 1e-30 has none.
     """
 
     exploration: Any = 2.0
