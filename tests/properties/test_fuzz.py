@@ -52,7 +52,13 @@ EVENTS = {
     "shown": [1, 2, 3, 4], "arm": list("abab"), "seen": [5, 6, 6, 5], "cost": [0, 1, 1, 0],
     "known": [2, 3, None, 9],
 }  # fmt: skip
-COLUMNS = {"time": "shown", "action": "arm", "state": "seen", "loss": "cost", "arrived": "known"}
+COLUMNS: dict[str, Any] = {
+    "time": "shown",
+    "action": "arm",
+    "state": "seen",
+    "loss": "cost",
+    "arrived": "known",
+}
 
 
 class Accepted(BaseException):
