@@ -451,9 +451,10 @@ def test_rows_are_waited_for_as_many_rounds_as_they_were_followed() -> None:
     np.testing.assert_array_equal(come, untimed.come)
     followed = [None if one is not None else 2.0 for one in TOOK]
     times: dict[str, Any] = {"shown": range(40), "took": TOOK, "until": followed, "known": None}
-    for made in (times | {"shown": None}, times):
+    untold: dict[str, Any] = times | {"shown": None}
+    for made in (untold, times):
         time = None if made["shown"] is None else "shown"
-        log = read(table(**made), time=time, arrived=None, delay="took", followed="until")
+        log = read(table(40, **made), time=time, arrived=None, delay="took", followed="until")
         waited, come = in_rounds(log, 1)
         assert (waited[~come] == 2).all()
 
