@@ -7,6 +7,7 @@ Dask decides who plays what, and sends a block again whose worker is lost.
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 import uuid
@@ -27,6 +28,7 @@ RETRIES = 3  # of a block that fails, or whose workers Dask has given up on
 AHEAD = 3  # blocks sent for each thread of the cluster, so that none waits for this process
 LEAST = 16  # blocks sent before there are workers
 LOOK = 1.0  # seconds between two looks at how many threads there are
+PORT = re.compile(r":(-?\d+)$")
 PATIENCE = 10.0  # seconds for a scheduler to answer
 NAMES = {  # of what `surroundings` tells, for a person
     "sources": "the code of jaxbio (sources)",
@@ -60,6 +62,12 @@ def checked(client: Any, workers: Any = None) -> Any:
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
     """A client of the scheduler at an address, closed at the end."""
+    port = PORT.search(address)
+    if port and not 0 < int(port[1]) < 1 << 16:
+        raise ValueError(
+            f"a scheduler has an address like tcp://127.0.0.1:8786, but got {address!r}: a port is a "
+            "number from 1 to 65535"
+        )
     try:
         distributed = _distributed()
         client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
