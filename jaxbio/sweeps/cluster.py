@@ -65,8 +65,8 @@ def connected(address: str) -> Iterator[Any]:
     port = PORT.search(address)
     if port and not 0 < int(port[1]) < 1 << 16:
         raise ValueError(
-            f"a scheduler has an address like tcp://127.0.0.1:8786, but got {address!r}: a port is a "
-            "number from 1 to 65535"
+            f"a scheduler has an address like tcp://127.0.0.1:8786, but got {address!r}: a port is "
+            "a number from 1 to 65535"
         )
     try:
         distributed = _distributed()

@@ -301,7 +301,7 @@ def test_the_command_line(client: Any, tmp_path: Path, capsys: pytest.CaptureFix
     ("address", "code", "says"),
     [
         ("tcp://127.0.0.1:9", 1, "no Dask scheduler answers at 'tcp://127.0.0.1:9'"),
-        ("tcp://127.0.0.1:-1", 2, "a port is a number from 1 to 65535"),
+        ("geometric:-1", 2, "a scheduler has an address like tcp://127.0.0.1:8786, but got"),
         ("carrier://pigeon", 2, "a scheduler has an address like tcp://127.0.0.1:8786, but got"),
     ],
 )
